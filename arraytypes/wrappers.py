@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_shape, force, no_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -109,6 +110,8 @@ class Wrapper(AbstractArray):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        if shapereads.current is not None:
+            shapereads.current.note()
         return self._shape
 
     def _shared(self) -> Any:

@@ -85,6 +85,15 @@ class Captured:
         # Does a result show the memory of an argument, or of another one? (Found when somebody asks.)
         self.shares: bool | None = None
 
+    def returning(self, result: Any) -> Captured:
+        """The same with another result, made of the same arrays."""
+        if result is self.result:
+            return self
+        return Captured(
+            self.inner, self.inputs, self.outputs, self.placeholders, result, self.returned, self.written,
+            self.composed,
+        )  # fmt: skip
+
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:

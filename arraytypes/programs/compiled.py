@@ -33,10 +33,12 @@ from mirabelle.arraytypes.programs import dualcalls, graph
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
+from mirabelle.arraytypes.programs.anysize import AnySize
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
+from mirabelle.arraytypes.programs.extents import reading
 from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
@@ -47,6 +49,7 @@ from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
+from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.arraytypes.usercode.rewriting import Source
 from mirabelle.dispatch import generic, policy, verbs
@@ -75,6 +78,7 @@ class Compiled:
         assume_finite: bool = False,
         whole: bool = False,
         schedule: Schedule | None = None,
+        sizes: str = "each",
     ) -> None:
         if any(is_it(f) for is_it in _IN_PIECES):
             raise TypeError(
@@ -92,6 +96,14 @@ class Compiled:
                 f"mb.compile(f, schedule=...) takes a mb.compiling.Schedule, not {schedule!r}. What is in a "
                 'file is loaded first: `mb.compiling.Schedule.load("waves.schedule")`.'
             )
+        if sizes not in ("each", "any"):
+            raise ValueError(
+                f"sizes says what a program is for, 'each' combination of sizes or 'any', and was {sizes!r}: "
+                '`mb.compile(f, sizes="any")`.'
+            )
+        self.sizes = sizes
+        # What makes programs for other sizes of those that were captured.
+        self._any: AnySize | None = AnySize(self) if sizes == "any" else None
         # What is decided about its programs.
         self.schedule = Schedule() if schedule is None else schedule
         # Must it be one program? Else what cannot be captured cuts it into pieces (see pieces.py).
@@ -175,7 +187,7 @@ class Compiled:
         return self.pieces.cut(error) or isinstance(error, TraceError) or self.pieces.knows(error)
 
     def _of_piece(self, f: Callable[..., Any]) -> Compiled:
-        return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True)
+        return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True, sizes=self.sizes)
 
     def _as_it_is(self, call: _Call) -> Any:
         """Call the function while there is no program for it, because code for it is being compiled."""
@@ -196,7 +208,7 @@ class Compiled:
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Arguments]:
         """The program for some arguments, and these sorted."""
         call = self._sorted(args, kwargs)
-        return self._program_of(call), call.found
+        return self._program_of(call, shown=True), call.found
 
     def _sorted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         """The arrays among some arguments, and the key of the program for them."""
@@ -218,7 +230,8 @@ class Compiled:
         key = tuple([(type(x), x.shape) for x in args]) if plain else found.key
         return _Call(args, kwargs, found, key, given, place)
 
-    def _program_of(self, call: _Call) -> Program:
+    def _program_of(self, call: _Call, shown: bool = False) -> Program:
+        """The program for a call; with `shown`, one that has all there is to show of it."""
         args, kwargs, found, key, given = call.args, call.kwargs, call.found, call.key, call.given
         with self._lock:
             if self._world != generic._world:
@@ -226,10 +239,17 @@ class Compiled:
                 self.programs.clear()
                 self._last = None
                 self._world = generic._world
+                self._any = None if self._any is None else AnySize(self)
             program = self.programs.get(key)
-            if program is None:
+            if program is None and self._any is not None and not shown:
+                program = self._any.found(call)
+                if program is not None:
+                    self.programs[key] = program
+            if program is None or (shown and type(program) is Resized):
                 program = Program(self, found, args, kwargs)
                 self.programs[key] = program
+                if self._any is not None:
+                    self._any.learn(call, program)
                 if found.numbers and len(self.programs) > MANY_PROGRAMS and not self._warned:
                     self._warned = True
                     warnings.warn(
@@ -255,6 +275,28 @@ class Compiled:
         for name in self.static:
             bound.arguments[name] = Static(bound.arguments[name])
         return bound.args, bound.kwargs
+
+    def _probe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """The function captured and planned for other arguments, not to be run."""
+        return _Probe(self, Arguments((args, kwargs)), args, kwargs)
+
+    @property
+    def per_size(self) -> list[str]:
+        """Why programs are made for each combination of sizes although `sizes="any"`: empty if they are not.
+
+        >>> import mirabelle as mb
+        >>> f = mb.compile(lambda x: x[1:] - x[:-1], sizes="any")
+        >>> for n in (10, 20, 30):
+        ...     y = f(mb.ones(n))
+        >>> f.per_size
+        []
+        """
+        found = [] if self._any is None else self._any.reasons()
+        if self.pieces is not None:
+            for piece in self.pieces.pieces:
+                if isinstance(piece.compiled, Compiled):
+                    found += [reason for reason in piece.compiled.per_size if reason not in found]
+        return found
 
     @property
     def written(self) -> Callable[..., Any]:
@@ -286,7 +328,11 @@ class Compiled:
         """
         if self._cut and self.pieces is not None and self._sorted(args, kwargs).key not in self.programs:
             return self.pieces.explain()
-        return self.program(*args, **kwargs).explain(source=source)
+        call = self._sorted(args, kwargs)
+        explained = self._program_of(call, shown=True).explain(source=source)
+        if self._any is not None:
+            explained.facts["sizes"] = self._any.said(call)
+        return explained
 
     def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
         """Where the program for these arguments spends its time (see `Program.profile`).
@@ -306,7 +352,7 @@ class Compiled:
         if found is self:
             return self.__qualname__  # type: ignore[attr-defined]
         passes = None if self._passes is None else tuple(self._passes)
-        how = passes, self._assume_finite, self.whole, self.schedule
+        how = passes, self._assume_finite, self.whole, self.schedule, self.sizes
         return _again, (self.function, tuple(sorted(self.static)), *how)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -343,9 +389,15 @@ def _numbers_as_arrays(x: Any) -> Any:
 
 
 def _again(
-    f: Any, static: Any, passes: Any, assume_finite: bool, whole: bool = False, schedule: Any = None
+    f: Any,
+    static: Any,
+    passes: Any,
+    assume_finite: bool,
+    whole: bool = False,
+    schedule: Any = None,
+    sizes: str = "each",
 ) -> Compiled:
-    return Compiled(f, static, passes, assume_finite, whole, schedule)
+    return Compiled(f, static, passes, assume_finite, whole, schedule, sizes)
 
 
 # Functions that have not done what they do when they return.
@@ -435,10 +487,16 @@ class Program:
             self.decided.check(self.graph)
 
     def _compile(self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, clock: _Clock) -> None:
-        with made_of(family_of((args, kwargs))):
+        family = family_of((args, kwargs))
+        if family is not None and issubclass(family, Traced):
+            family = family.inner  # (what is captured without arrays)
+        sized = owner.sizes == "any"
+        with made_of(family), reading(sized) as self.reads, graph.noting(sized) as self.noted:
             self.captured: Captured = captured(
                 owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
             )
+        if type(self) is not _Probe:
+            self.noted = []
         clock.passed("capture")
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
@@ -466,6 +524,10 @@ class Program:
         self._unmatched = any(isinstance(s, (StartStep, ReduceStep)) for s in self.plan.steps)
         # Is all that it writes to arguments written where they are?
         self._gives_all = all(s.kind == "input" for s in self.plan.outputs[len(self.captured.returned) :])
+
+    def resized(self, arguments: Arguments, plan: Plan, result: Any, called: tuple[Any, Any]) -> Program:
+        """This program for other sizes, with the plan and the result for these."""
+        return Resized(self, arguments, plan, result, called)
 
     def _planned(self) -> tuple[Plan, list[int]]:
         """The plan, and the inputs whose memory it writes to.
@@ -667,6 +729,39 @@ class Program:
         return f"<program {self.name}: {len(plan.steps)} steps, {plan.arena_bytes} bytes of temporaries>"
 
 
+class _Probe(Program):
+    """A program that is made to find out what depends on sizes, and is not run."""
+
+    noted: list[graph.Node]
+
+    def _lower(self, clock: _Clock) -> None:
+        self.plan, self.in_place = self._planned()
+        self._returns = _simple(self.captured)
+        self._unmatched = False
+        self._gives_all = all(s.kind == "input" for s in self.plan.outputs[len(self.captured.returned) :])
+
+
+class Resized(Program):
+    """A program whose plan is that of another one, for other sizes. (What it does is shown by the program that
+    `f.program(...)` gives, which is captured.)"""
+
+    def __init__(
+        self, base: Program, arguments: Arguments, plan: Plan, result: Any, called: tuple[Any, Any]
+    ) -> None:
+        self.__dict__.update({k: v for k, v in base.__dict__.items() if k != "outputs"})
+        self.key, self.keep, self.distinct = arguments.key, arguments.keep, len(arguments.arrays)
+        self.seconds = {}
+        clock = _Clock(self.seconds)
+        args, kwargs = called
+        self._kinds = []
+        if not kwargs and all(isinstance(x, DenseArray) for x in args):
+            self._kinds = [(type(x), x.shape) for x in args]
+        self.captured = base.captured.returning(result)
+        self.plan = plan
+        self.runner = plan_runner(self.inner, plan)
+        clock.passed("compile")
+
+
 def give(x: Any, view: Any) -> None:
     """Let an argument that the program writes to hold its new contents."""
     node = x._node
@@ -723,6 +818,7 @@ def compile(
     assume_finite: bool = False,
     whole: bool = False,
     schedule: Schedule | None = None,
+    sizes: str = "each",
 ) -> Any:
     """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and
     shapes.
@@ -759,6 +855,10 @@ def compile(
     schedule : mb.compiling.Schedule or None
         What you decide about the plan: what is stored, what is one kernel, tiles, order. The function is one
         program then, and a decision that cannot be carried out is an error.
+    sizes : "each" or "any"
+        Whether a program is made for each combination of sizes, or one for all. With "any" the function is
+        captured for a few sizes, and other sizes take neither capturing nor planning; where that cannot be
+        done, programs are made for each, and `f.per_size` says why.
 
     Examples
     --------
@@ -779,10 +879,11 @@ def compile(
             assume_finite=assume_finite,
             whole=whole,
             schedule=schedule,
+            sizes=sizes,
         )
     if not callable(f):
         raise TypeError(f"mb.compile takes a function of arrays, not {f!r}: `@mb.compile` above a `def`.")
-    return Compiled(f, static, passes, assume_finite, whole, schedule)
+    return Compiled(f, static, passes, assume_finite, whole, schedule, sizes)
 
 
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:

@@ -87,6 +87,8 @@ def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands:
         known = _known.get(key)
         found = None if known is None else known()
         if found is not None:
+            if noted is not None:
+                noted.append(found)
             return found
     node = _new(cls)
     node.shape = shape
@@ -103,7 +105,25 @@ def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands:
         if len(_known) >= _most[0]:
             _forget()
         _known[key] = weakref.ref(node)
+    if noted is not None:
+        noted.append(node)
     return node
+
+
+# The nodes that are asked for, each time, for who wants to know (see `anysize.py`).
+noted: list[Node] | None = None
+
+
+@contextlib.contextmanager
+def noting(wanted: bool = True) -> Iterator[list[Node]]:
+    """Within the block, it is written down which nodes are asked for."""
+    global noted
+    made: list[Node] = []
+    before, noted = noted, made if wanted else None
+    try:
+        yield made
+    finally:
+        noted = before
 
 
 def _forget() -> None:

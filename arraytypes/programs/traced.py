@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, compute, settle, wrap
@@ -202,6 +203,12 @@ class Traced(DenseArray):
     @classmethod
     def _reduce_family(cls) -> Any:
         return cls.__qualname__ if cls.inner is None else (family_for, (cls.inner,))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        if shapereads.current is not None:
+            shapereads.current.note()
+        return self._node.shape  # type: ignore[no-any-return]
 
     @property
     def node(self) -> Node:

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
@@ -245,6 +246,8 @@ class Structured(AbstractArray):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        if shapereads.current is not None:
+            shapereads.current.note()
         return self._shape
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -89,7 +91,42 @@ class Region:
 
 def apart(a: Any, b: Any) -> bool:
     """Do two parts of one memory show no common element? (False where that takes long to find out.)"""
-    return _apart(_lies(a), _lies(b))
+    one, other = _lies(a), _lies(b)
+    found = are_apart(one, other)
+    if asked is not None:
+        asked.append(("apart", relation(one, other) if found else "", (one, other)))
+    return found
+
+
+# What was asked about how things lie, for who wants to know what a plan relies on (see `anysize.py`): a word,
+# of what kind the answer is, and what it is about.
+asked: list[Any] | None = None
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[list[Any]]:
+    """Within the block, what is asked about how things lie is written down."""
+    global asked
+    before, asked = asked, []
+    try:
+        yield asked
+    finally:
+        asked = before
+
+
+def relation(a: Lies, b: Lies) -> str:
+    """How parts lie that are apart: one before the other, or between each other's elements."""
+    if 0 in a[1] or 0 in b[1]:
+        return "empty"
+    ends = [_line(part) for part in (a, b)]
+    return "before" if ends[0][1] <= ends[1][0] else "after" if ends[1][1] <= ends[0][0] else "between"
+
+
+def _line(part: Lies) -> tuple[int, int]:
+    """From where to where a part lies, in bytes."""
+    offset, shape, strides, item = part
+    moves = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return offset + sum([m for m in moves if m < 0]), offset + sum([m for m in moves if m > 0]) + item
 
 
 # Offset, shape, strides and size of an element of a part.
@@ -101,16 +138,11 @@ def _lies(part: Any) -> Lies:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _apart(a: Lies, b: Lies) -> bool:
+def are_apart(a: Lies, b: Lies) -> bool:
     """(Turns of an unrolled loop ask the same again and again.)"""
-    lines = []
-    for offset, shape, strides, item in (a, b):
-        moves = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-        if min(shape, default=1) == 0:
-            return True
-        lines.append(
-            (offset + sum([m for m in moves if m < 0]), offset + sum([m for m in moves if m > 0]) + item)
-        )
+    if 0 in a[1] or 0 in b[1]:
+        return True
+    lines = _line(a), _line(b)
     if lines[0][1] <= lines[1][0] or lines[1][1] <= lines[0][0]:
         return True
     try:

@@ -33,6 +33,7 @@ from mirabelle.arraytypes.programs.graph import (
     rewritten,
     users_of,
 )
+from mirabelle.arraytypes.programs.passes import geometry
 from mirabelle.arraytypes.programs.passes.gathers import gathers
 from mirabelle.arraytypes.programs.passes.geometry import Region, bounds, composed, place_within, place_written
 from mirabelle.arraytypes.programs.passes.numbers import everywhere
@@ -155,6 +156,8 @@ def _apart(pieces: list[Update], users: dict[int, list[Node]], bases: set[int]) 
             break
     else:
         return None
+    if geometry.asked is not None:
+        geometry.asked.append(("pieces", [i for *_, i in lines], None))
     found: dict[int, Node] = {}
     for i, update in enumerate(pieces):
         for part in users.get(id(update), ()):

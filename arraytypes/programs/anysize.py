@@ -1,0 +1,449 @@
+"""Programs for all sizes: a function is captured for a few combinations of sizes, and its plan for others is
+made of these, without capturing or planning again.
+
+Equal lengths among the arguments are one *size*; lengths of 0 to 4 are what they are (one stretches, none
+holds nothing, three may be components). The function is captured at the corners of a box of sizes, and at
+some even and odd ones in it. If the plans are the same but for numbers, and all numbers, those of what was
+captured included, are polynomials of the sizes (`sizefits.py`), the plan holds in the whole box: what we
+compare when we capture and plan (lengths, offsets, numbers of elements) is linear in each size, and has its
+extremes at corners, so a comparison that comes out alike at all corners does so between them. Two parts may
+be apart in two ways, one before or after the other: so `passes/geometry.py` says in which, and what lies
+between each other's elements is looked at again for the sizes of each call. What the function itself does
+with sizes could be anything: if it reads one, it is captured for each (`extents.py`).
+
+Where a size matters (an axis that is looped over, a matrix that has to fit a constant), a template is for one
+value of it; sizes that differ by little, as those of staggered grids, may be tied. What remains is captured
+for each combination of sizes, as all is without this, and `Compiled.per_size` says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.parametric import generic_class
+from mirabelle.arraytypes.programs.errors import shown_line
+from mirabelle.arraytypes.programs.graph import Call, empty_node, number_key, ordered, walked
+from mirabelle.arraytypes.programs.passes import geometry
+from mirabelle.arraytypes.programs.plancopies import CannotCopy, Parts, put_together
+from mirabelle.arraytypes.programs.signature import Arguments, mapped
+from mirabelle.arraytypes.programs.sizefits import CUBIC, Basis, Fit, corners
+from mirabelle.arraytypes.programs.steps import Plan
+from mirabelle.arraytypes.programs.stillcompiling import StillCompiling
+from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
+from mirabelle.arraytypes.wrappers import Wrapper
+
+# A size, or several that differ by what they did when the function was captured; what is free in a template.
+Group = tuple[tuple[int, int], ...]
+Free = tuple[Group, ...]
+# Sizes that differ by so little may be tied.
+TIED = 2
+# A function of more sizes than these is captured for each. (The corners of a box are 2 ** sizes.)
+MOST_SIZES = 4
+# Lengths of so few elements, components of a vector say, are what they are in all templates.
+SMALL = 4
+# So often it is tried to make a template for arguments of one kind; so many there may be of them.
+ATTEMPTS, MOST_TEMPLATES = 3, 8
+# The lowest and the highest corner of a box, where nothing speaks against it. (They differ from size to size.)
+_LOW, _MIDDLE = (5, 7, 9, 11), (23, 29, 31, 37)
+_HIGH, _HIGH_OF_MANY = (4099, 4111, 4127, 4129), (521, 523, 541, 547)
+# Routines are run at the corners, to find out what they return: with arguments of at most so many elements.
+MOST_ELEMENTS = 1 << 18
+
+
+class PerSize(Exception):
+    """Why programs are made for each combination of sizes."""
+
+    def __init__(self, why: str, line: Any = None) -> None:
+        super().__init__(why if line is None else f"{why}, in {shown_line(line)}")
+
+
+class _Sizeless(Arguments):
+    """Arguments with their arrays' lengths as numbers of sizes; `sizes` are these."""
+
+    __slots__ = ("numbers_of", "shapes")
+
+    def __init__(self, arguments: Any) -> None:
+        self.numbers_of: dict[int, int] = {}
+        self.shapes: list[tuple[int, ...]] = []
+        super().__init__(arguments)
+
+    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        # (Negative: the lengths 0 and 1.)
+        found = tuple([n - 2 if n < 2 else self.numbers_of.setdefault(n, len(self.numbers_of)) for n in shape])
+        self.shapes.append(found)
+        return found
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self.numbers_of)
+
+
+def shaped(shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([n + 2 if n < 0 else sizes[n] for n in shape])
+
+
+class AnySize:
+    """The templates of a compiled function, by the kinds of arguments that they are for."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.kinds: dict[Any, _Kind] = {}
+
+    def found(self, call: Any) -> Any:
+        """The program for a call, made of a template; None if there is none for it."""
+        like = _Sizeless((call.args, call.kwargs))
+        kind = self.kinds.get(like.key)
+        return None if kind is None else kind.found(call, like.sizes)
+
+    def learn(self, call: Any, program: Any) -> None:
+        """Make a template of what a program for a call was made of, if that is possible."""
+        like = _Sizeless((call.args, call.kwargs))
+        kind = self.kinds.get(like.key)
+        if kind is None:
+            kind = self.kinds[like.key] = _Kind(self.owner, like)
+        kind.learn(call, like.sizes, program)
+
+    def said(self, call: Any) -> str:
+        """For which sizes the plan of a call is made, as a sentence."""
+        kind = self.kinds.get(_Sizeless((call.args, call.kwargs)).key)
+        if kind is None or kind.reason or not kind.templates:
+            why = "" if kind is None or not kind.reason else f": {kind.reason}"
+            return f"each by itself{why}"
+        return "any, " + " or ".join(map(str, kind.templates))
+
+    def reasons(self) -> list[str]:
+        return list(dict.fromkeys([k.reason for k in self.kinds.values() if k.reason]))
+
+
+class _Kind:
+    """Arguments of the same types, ranks and equal lengths."""
+
+    def __init__(self, owner: Any, like: _Sizeless) -> None:
+        self.owner = owner
+        self.shapes = like.shapes
+        self.keep = like.keep
+        self.templates: list[Template] = []
+        self.failed = 0
+        # Why programs are made for each combination of sizes; "" if they are not.
+        self.reason = ""
+
+    def found(self, call: Any, sizes: tuple[int, ...]) -> Any:
+        for template in self.templates:
+            made = template.plan(sizes) if template.fits(sizes) else None
+            if made is not None:
+                return template.base.resized(call.found, *made, (call.args, call.kwargs))
+        return None
+
+    def learn(self, call: Any, sizes: tuple[int, ...], program: Any) -> None:
+        if self.failed >= ATTEMPTS or len(self.templates) >= MOST_TEMPLATES or max(sizes, default=0) <= SMALL:
+            return
+        try:
+            self.templates.append(self.template(call, sizes, program))
+            self.reason = ""
+        except StillCompiling:
+            return  # (a later call will)
+        except PerSize as e:
+            self.failed += 1
+            self.reason = str(e)
+
+    def template(self, call: Any, sizes: tuple[int, ...], program: Any) -> Template:
+        """A template whose box holds these sizes."""
+        if call.found.composed:
+            raise PerSize("arguments are made of several arrays")
+        if program.inner.home.rank > 1:
+            raise PerSize("arrays are divided over processes")
+        if program.reads.line is not None:
+            raise PerSize("the function reads a shape", program.reads.line)
+        if sum(n > SMALL for n in sizes) > MOST_SIZES:
+            raise PerSize(f"there are more than {MOST_SIZES} different lengths")
+        runs = any(type(x) is Call for x in ordered(program.outputs))
+        probes = _Probes(self, call, sizes, program)
+        every = probes.every
+        error: PerSize | None = None
+        for free in (every, None):
+            if free is None:
+                free = probes.free()
+                if not free or free == every:
+                    break
+            for low, high in _boxes(sizes, free):
+                if runs and not self._small(sizes, at_point(sizes, free, high)):
+                    continue
+                try:
+                    return Template(probes, free, low, high)
+                except PerSize as e:
+                    error = error or e
+        raise error or PerSize("a routine is run for each size, to see what it returns")
+
+    def _small(self, sizes: tuple[int, ...], largest: tuple[int, ...]) -> bool:
+        """May routines be run with arguments of the largest sizes?"""
+        elements, before = [sum(math.prod(shaped(s, n)) for s in self.shapes) for n in (largest, sizes)]
+        return elements <= max(MOST_ELEMENTS, 8 * before)
+
+
+def at_point(sizes: tuple[int, ...], free: Free, point: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of which those that are free are others."""
+    made = list(sizes)
+    for group, n in zip(free, point, strict=True):
+        for i, more in group:
+            made[i] = n + more
+    return tuple(made)
+
+
+def _boxes(sizes: tuple[int, ...], free: Free) -> Iterator[tuple[list[int], list[int]]]:
+    """The lowest and highest corners of boxes around sizes, the largest first."""
+    highest = _HIGH if len(free) < 3 else _HIGH_OF_MANY
+    held = {i for group in free for i, _ in group}
+    taken = {n for i, n in enumerate(sizes) if i not in held}
+    own = [sizes[group[0][0]] for group in free]
+    for low, high in (
+        (_LOW, highest),
+        (_MIDDLE, highest),
+        (_LOW, [4 * n for n in own]),
+        ([n // 2 for n in own], [2 * n for n in own]),
+        ([n - n // 4 for n in own], [n + n // 4 for n in own]),
+    ):
+        yield (
+            _different([max(SMALL + 1, min(n, a)) for n, a in zip(own, low, strict=False)], taken, -1),
+            _different([max(n + 2, b) for n, b in zip(own, high, strict=False)], taken, 1),
+        )
+
+
+def _different(numbers: list[int], taken: set[int], step: int) -> list[int]:
+    """Numbers that differ from one another and from those that are taken: these, or next to them."""
+    found: list[int] = []
+    for n in numbers:
+        while n in taken or n in found:
+            n += step
+        found.append(n)
+    return found
+
+
+def _inside(low: list[int], high: list[int]) -> list[tuple[int, ...]]:
+    """Some sizes in a box: even and odd ones, multiples of three and of four."""
+    rows = []
+    for k, (a, b) in enumerate(zip(low, high, strict=True)):
+        third = (a + (b - a) // 3) // 12 * 12 + 12 * k
+        half = ((a + b) // 2 + 4 * k) | 1
+        row = [third, half, third + 4, half - 2]
+        rows.append([n if a < n < b else a + (b - a) * (i + 1) // 6 for i, n in enumerate(row)])
+    return [p for p in zip(*rows, strict=True) if len(set(p)) == len(p)]
+
+
+class _Probes:
+    """A function captured and planned for other sizes."""
+
+    def __init__(self, kind: _Kind, call: Any, sizes: tuple[int, ...], program: Any) -> None:
+        self.kind, self.call, self.sizes = kind, call, sizes
+        self.program = program
+        self.known: dict[tuple[int, ...], tuple[Parts, Any] | PerSize] = {}
+        self.every: Free = tuple([((i, 0),) for i, n in enumerate(sizes) if n > SMALL])
+        # (Powers of two are special: a division by one is a product.)
+        odd = tuple([n | 1 if n > SMALL else n for n in sizes])
+        try:
+            if len(set(odd)) < len(odd):
+                odd = sizes
+            self.base, self.of_base = self._known(odd)
+        except PerSize:
+            self.base, self.of_base = self._known(sizes)
+
+    def at(self, sizes: tuple[int, ...]) -> Parts:
+        """What the plan for some sizes consists of: the same as the one at hand, but for numbers."""
+        found, _ = self._known(sizes)
+        if found.same != self.base.same:
+            pairs = zip(found.same, self.base.same, self.base.lines, strict=False)
+            line = next((line for a, b, line in pairs if a != b), None)
+            raise PerSize("the plan is another one for other sizes", line)
+        return found
+
+    def _known(self, sizes: tuple[int, ...]) -> tuple[Parts, Any]:
+        found = self.known.get(sizes)
+        if found is None:
+            try:
+                found = self._made(sizes)
+            except PerSize as e:
+                found = e
+            self.known[sizes] = found
+        if isinstance(found, PerSize):
+            raise found
+        return found
+
+    def _made(self, sizes: tuple[int, ...]) -> tuple[Parts, Any]:
+        call, program = self.call, self.program
+        made: dict[int, Any] = {}
+        rest = iter(self.kind.shapes)
+
+        def like(x: Any) -> Any:
+            if not isinstance(x, DenseArray):
+                raise PerSize("arguments are made of several arrays")
+            found = made.get(id(x))
+            if found is None:
+                node = empty_node(shaped(next(rest), sizes), x.dtype)
+                found = made[id(x)] = handle(family_for(program.inner), node)
+            return found
+
+        args, kwargs = mapped((call.args, call.kwargs), like)
+        try:
+            with geometry.asking() as asked:
+                probe = self.kind.owner._probe(args, kwargs)
+        except StillCompiling:
+            raise
+        except Exception as e:
+            raise PerSize(f"for other sizes it fails: {type(e).__name__}: {e}") from None
+        if probe.in_place != program.in_place or probe._returns != program._returns:
+            raise PerSize("what it writes to is another for other sizes")
+        if _outcome(probe) != _outcome(program):
+            raise PerSize("it returns numbers that are made of sizes")
+        noted, probe.noted = probe.noted, []
+        try:
+            return Parts(probe.plan, probe.captured.result, asked, noted), probe
+        except CannotCopy as e:
+            raise PerSize(e.why, e.line) from None
+
+    def free(self) -> Free:
+        """The sizes that may be others while the rest stays as it is; and those that may be if they differ as
+        they do now."""
+        found = [group for group in self.every if self._may_be(group)]
+        held = sorted([group[0][0] for group in self.every if group not in found], key=lambda i: self.sizes[i])
+        groups: list[list[int]] = []
+        for i in held:
+            if groups and self.sizes[i] - self.sizes[groups[-1][-1]] <= TIED:
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        for g in groups:
+            group = tuple([(i, self.sizes[i] - self.sizes[g[0]]) for i in g])
+            if len(g) > 1 and self._may_be(group):
+                found.append(group)
+        return tuple(found)
+
+    def _may_be(self, group: Group) -> bool:
+        n = self.sizes[group[0][0]]
+        try:
+            for other in (n + 12, n + 25):
+                self.at(at_point(self.sizes, (group,), (other,)))
+        except PerSize:
+            return False
+        return True
+
+
+class _Outcome(Arguments):
+    """A result with its arrays' ranks, and those that are constants by what they are."""
+
+    __slots__ = ()
+
+    def of(self, x: Any) -> Any:
+        if isinstance(x, Wrapper):
+            return generic_class(type(x)), self.of(x._parent)
+        if isinstance(x, DenseArray) and not isinstance(x, Traced):
+            return "constant", id(x)
+        return super().of(x)
+
+    def shape_of(self, shape: tuple[int, ...]) -> Any:
+        return len(shape)
+
+
+def _outcome(program: Any) -> Any:
+    """What a program returns beside the values of arrays."""
+    if program._returns < 3:
+        return None
+    found = _Outcome(program.captured.result)
+    family = family_for(program.inner)
+    return [x if x is not family else None for x in walked(found.key)]
+
+
+class Template:
+    """A plan for all sizes in a box: those that are `free`, from `low` to `high`; the rest is what it was."""
+
+    def __init__(self, probes: _Probes, free: Free, low: list[int], high: list[int]) -> None:
+        self.free, self.low, self.high = free, low, high
+        held = {i for group in free for i, _ in group}
+        self.fixed = [(i, n) for i, n in enumerate(probes.sizes) if i not in held]
+        self.asked = probes.base.asked
+        self.base = probes.of_base
+        self.keep = probes.kind.keep
+        points = corners(low, high)
+        inside = [tuple([probes.sizes[group[0][0]] for group in free]), *_inside(low, high)]
+        points += [p for p in dict.fromkeys(inside) if p not in points]
+        wanted = CUBIC + 1 if len(free) == 1 else 1 << len(free)
+        every = [at_point(probes.sizes, free, p) for p in points]
+        if len(points) < wanted + 2 or any(len(set(sizes)) < len(sizes) for sizes in every[:wanted]):
+            raise PerSize("there are too few sizes like these to find out what depends on them")
+        # (Sizes that are equal by chance are another kind of arguments.)
+        points = [p for p, sizes in zip(points, every, strict=True) if len(set(sizes)) == len(sizes)]
+        found = [probes.at(at_point(probes.sizes, free, p)) for p in points]
+        self.basis = Basis(points)
+        # Different polynomials, and which of them each number of the plan is; of scalars also what makes them.
+        self.polynomials: list[Fit] = []
+        self._places: dict[Fit, int] = {}
+        self.numbers: list[int] = []
+        for values in zip(*[f.numbers for f in found], strict=True):
+            place = self._fit(list(values))
+            if place is None:
+                raise PerSize("a length or an offset is no polynomial of the sizes")
+            self.numbers.append(place)
+        if None in map(self.basis.fitted, set(zip(*[f.captured for f in found], strict=True))):
+            raise PerSize("a length or an offset is no polynomial of the sizes")
+        self.scalars = [
+            self._scalar(list(v), line)
+            for v, line in zip(
+                zip(*[f.scalars for f in found], strict=True), probes.base.scalar_lines, strict=True
+            )
+        ]
+
+    def _fit(self, values: list[int]) -> int | None:
+        fit = self.basis.fitted(values)
+        if fit is None:
+            return None
+        place = self._places.setdefault(fit, len(self.polynomials))
+        if place == len(self.polynomials):
+            self.polynomials.append(fit)
+        return place
+
+    def _scalar(self, values: list[Any], line: Any) -> Any:
+        """What makes a number that a kernel is given: itself, or a type, a polynomial and whether it is one
+        over that."""
+        first = values[0]
+        if all(number_key(a) == number_key(first) for a in values):
+            return None, first, False
+        kind = type(first)
+        for over in (False, True):
+            try:
+                whole = [round(1 / a) if over else round(a) for a in values]
+                if all(
+                    a and kind(1) / kind(n) == a if over else n == a for n, a in zip(whole, values, strict=True)
+                ):
+                    place = self._fit(whole)
+                    if place is not None:
+                        return kind, place, over
+            except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+                pass
+        raise PerSize("a number is computed of sizes", line)
+
+    def __str__(self) -> str:
+        free = [f"{a} to {b}" for a, b in zip(self.low, self.high, strict=True)]
+        return " and ".join(free + [str(n) for _, n in self.fixed])
+
+    def fits(self, sizes: tuple[int, ...]) -> bool:
+        """Does the plan hold for these?"""
+        if any(sizes[i] != n for i, n in self.fixed):
+            return False
+        for group, low, high in zip(self.free, self.low, self.high, strict=True):
+            n = sizes[group[0][0]]
+            if not low <= n <= high or any(sizes[i] != n + more for i, more in group[1:]):
+                return False
+        return True
+
+    def plan(self, sizes: tuple[int, ...]) -> tuple[Plan, Any] | None:
+        """The plan for some sizes, and the result; None if parts of arrays meet there that do not otherwise."""
+        values = self.basis.at(tuple([sizes[group[0][0]] for group in self.free]), self.polynomials)
+        scalars = [
+            value if kind is None else kind(1) / kind(values[value]) if over else kind(values[value])
+            for kind, value, over in self.scalars
+        ]
+        result = self.base.captured.result
+        return put_together(
+            self.base.plan, result, self.asked, iter([values[k] for k in self.numbers]), iter(scalars)
+        )

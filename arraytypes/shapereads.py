@@ -1,0 +1,8 @@
+"""Who wants to know when a shape is read (see `programs/extents.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# The `Reads` that note it; None where nobody does.
+current: Any = None

@@ -610,10 +610,74 @@ def test_loops_of_many_turns_are_loops_of_the_program(place, n):
     agree(carried, rng.random(30), n, make=place, turns=2)
 
 
+def with_index(x, y, n):
+    total = 0.0
+    for t in range(n):
+        y[t % 7] = np.mean(x) + 0.001 * t
+        x = np.sin(x) + y[(2 * t) % 7] * 0.25 + t / n
+        k = t + 1
+        total = total * 0.5 + k
+    return x, y, total
+
+
+def with_parts_of_moving_size(x, y, n):
+    for t in range(1, n):
+        x[: t % 5] = x[: t % 5] * 0.5 + y[t % 3]
+        y = np.cos(y) * 0.25 + x.sum() * 0.01
+    return x, y
+
+
+def divided_by_index(x, y, n):
+    for t in range(n):
+        x = np.cos(x) + 1 / (n - 3 - t) + y
+    return x
+
+
+def backwards(x, y, n):
+    for t in range(n, 0, -3):
+        y[t % len(y)] += np.max(np.cos(x * t))
+        x = x * 0.5 + y[-(t % 4) - 1]
+    return x, y
+
+
+def beyond(x, y, n):
+    for t in range(n):
+        y[t] = np.sum(np.cos(x) + 0.5)
+    return y
+
+
+def narrow(x, y, n):
+    for t in range(n):
+        x = np.cos(x) * 0.5 + t * np.float32(0.001) - (x[t % 9] * 2) / 5
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("f", [with_index, with_parts_of_moving_size, backwards, narrow])
+def test_loops_of_many_turns_that_look_at_their_number(f, dtype):
+    rng = np.random.default_rng(5)
+    x, y = rng.random(30).astype(dtype), rng.random(7).astype(dtype)
+    agree(f, x, y, 2400, turns=2, rtol=1e-3 if dtype == "f4" else 1e-9)
+
+
+def test_a_loop_with_its_number_is_one_program():
+    rng = np.random.default_rng(5)
+    for f in (with_index, backwards):
+        compiled = agree(f, rng.random(30), rng.random(7), 4000, turns=2, rtol=1e-9)
+        assert compiled.pieces is None and len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize(("f", "error"), [(beyond, IndexError), (divided_by_index, ZeroDivisionError)])
+def test_what_a_loop_with_its_number_raises(f, error):
+    rng = np.random.default_rng(5)
+    with pytest.raises(error):
+        mb.compile(f)(H(rng.random(30)), H(rng.random(30)), 4000)
+
+
 def test_a_function_that_unrolls_without_end_is_cut():
     def long(x, n):
         for t in range(n):
-            x = np.sin(x) + 0.001 * t
+            x = np.sin(x) + 0.001 * (t if t % 3 else -t)
         return x
 
     compiled = agree(long, np.linspace(0, 1, 50), 6000, turns=2, rtol=1e-9)

@@ -60,6 +60,7 @@ class ElementLoop:
         loop: ast.stmt,
         parameters: list[str],
         python: Any,
+        captured: Any,
         compiled: Callable[[], types.FunctionType],
         numpys: Callable[[Any], types.FunctionType],
         kernels: KernelLoop,
@@ -67,7 +68,8 @@ class ElementLoop:
         self.loop = loop
         self.line = python.__code__.co_filename, loop.lineno
         self.parameters = parameters
-        self.python = python
+        # What runs it as it is, and what does so while a function is captured.
+        self._python, self._captured = python, captured
         self._make = compiled
         self._make_numpys = numpys
         self.kernels = kernels
@@ -162,7 +164,7 @@ class ElementLoop:
             return self._brought(checked, kinds, values)
 
     def _as_it_is(self, values: Sequence[Any]) -> Any:
-        return self.python(*values)
+        return (self._captured if capturing() else self._python)(*values)
 
     def _unfit(self, values: Sequence[Any]) -> str:
         """Why compiled code would not do what the statements do; empty if it would."""
@@ -205,7 +207,7 @@ class ElementLoop:
 
     def _run(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
         if kinds in self.refused:
-            return self.python(*values)
+            return self._as_it_is(values)
         jitted = self._jitted(checked)
         tracing = capturing()
         # (What is an array of no dimensions is a number to the loop, unless it writes to `x[()]`.)
@@ -219,17 +221,20 @@ class ElementLoop:
             if not isinstance(e, _REFUSALS) and not _of_the_compiler(e):
                 raise
             if tracing and isinstance(e, TraceError):
-                # (It can be compiled, and what it leaves behind is no result of a program.)
-                raise LoopApart(str(e)) from None
+                # (It can be compiled, and what it leaves behind are arrays, of which nothing is known.)
+                try:
+                    return self._as_it_is(values)
+                except TraceError:
+                    raise LoopApart(str(e)) from None
             self.refused[kinds] = str(e) or type(e).__name__
-            return self.python(*values)
+            return self._as_it_is(values)
         return found if tracing else _as_numpy_does(found)
 
     def _brought(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
         """Run with arrays of another place: they are brought here, and back if they were written to."""
         away = {id(x): x for x in values if isinstance(x, AbstractArray) and not _is_here(x)}
         if len({id(root_of(x)) for x in away.values()}) < len(away):
-            return self.python(*values)  # (of arrays that show one memory, copies would not)
+            return self._as_it_is(values)  # (of arrays that show one memory, copies would not)
         here: dict[int, Any] = {}
         given = []
         for x in values:

@@ -25,6 +25,8 @@ from mirabelle.arraytypes.programs.watching import Watch, hold
 from mirabelle.dispatch import verbs
 
 _INDEX = np.dtype(np.int64)
+# Arrays of these dtypes are what they are beside a number of Python's and beside an array of it.
+_WIDEST = {"float64", "complex128", "int64", "bool"}
 # So often a body is captured until all is known that it writes to.
 ATTEMPTS = 12
 
@@ -57,8 +59,11 @@ class LoopCapture:
         state: Any,
         condition: Callable[[Any], Any] | None = None,
         bounds: tuple[Any, Any] | None = None,
+        of_python: bool = False,
     ) -> None:
         self.kind = kind
+        # Are its numbers Python's, which have no dtype?
+        self.of_python = of_python
         self.body = body
         self.condition = condition
         self.line = user_line(2)
@@ -155,6 +160,16 @@ class LoopCapture:
         return self.kind == "for" and any(
             x is index for x in in_order(outputs, lambda x: x.operands if x.serial >= first else ())
         )
+
+    def check_dtypes(self, outputs: list[Node]) -> None:
+        """Refuse dtypes that numbers of Python's take on, and arrays of no dimensions do not."""
+        first = self.watch.serial
+        for node in in_order(outputs, lambda x: x.operands if x.serial >= first else ()):
+            if node.dtype.name not in _WIDEST:
+                raise TraceError(
+                    f"Numbers of Python's that change in {self.where} meet arrays of {node.dtype.name}, whose "
+                    "dtype they take on. In a loop of a program they are arrays of no dimensions."
+                )
 
     def new_input(self, shape: tuple[int, ...], dtype: np.dtype, name: str) -> Input:
         made = input_node(len(self.inputs), shape, dtype, name)
@@ -296,6 +311,8 @@ class LoopCapture:
         if self.condition is not None:
             test = self.checked(self.test)
         counted = (order and turns is None) or self.reads_index(outputs)
+        if self.of_python and (counted or any(map(_became_array, self.given, self.leaves))):
+            self.check_dtypes(outputs)
         first: Any = None
         if counted:
             number = handle(self.family, self.inputs[0])
@@ -450,6 +467,10 @@ class LoopCapture:
         for watcher in tuple(recording.watchers):
             watcher.note(place.array)
         hold(place.array, value.node)
+
+
+def _became_array(before: Any, after: Any) -> bool:
+    return isinstance(before, NUMBERS) and isinstance(after, AbstractArray)
 
 
 def _after(order: dict[int, int], k: int, n: int) -> int:

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.programs.capture import capturing, values_made
-from mirabelle.arraytypes.programs.controlflow import fori_loop
 from mirabelle.arraytypes.programs.elementcalls import ElementLoop
 from mirabelle.arraytypes.programs.errors import TraceError, is_ours, shown_line
 from mirabelle.arraytypes.programs.kernelloops import KernelLoop
+from mirabelle.arraytypes.programs.loopcapture import LoopCapture
 from mirabelle.arraytypes.programs.numpyinside import has_inside, inside
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.elementloops import is_element_loop
@@ -135,41 +135,51 @@ MOST_UNROLLED, AT_ONCE, MOST_AT_ONCE = 2000, 400, 32
 class Repeated:
     """A loop that does the same in each turn: unrolled in a program while that is short, else a loop there."""
 
-    __slots__ = ("line", "turn")
+    __slots__ = ("indexed", "line", "turn")
 
-    def __init__(self, line: tuple[str, int]) -> None:
+    def __init__(self, line: tuple[str, int], indexed: bool) -> None:
         self.line = line
         self.turn = Turns(line)
+        # Does the body look at the number of the turn? (Unrolled that is a constant, with parts that do not move.)
+        self.indexed = indexed
 
     def __call__(self, turns: range, body: Any, state: Any) -> Any:
-        left = len(turns)
-        if not left or not capturing():
-            for _ in turns:
-                state = body(state)
+        if not len(turns) or not capturing():
+            for i in turns:
+                state = body(i, state)
             return state
         before = values_made()
-        state, left = body(state), left - 1
+        state = body(turns[0], state)
         made = max(values_made() - before, 1)
-        if made * left > MOST_UNROLLED and left >= 4:
-            several = max(1, min(AT_ONCE // made, MOST_AT_ONCE, left // 2))
+        left = turns[1:]
+        if made * len(left) > (MOST_NODES if self.indexed else MOST_UNROLLED) and len(left) >= 4:
+            several = max(1, min(AT_ONCE // made, MOST_AT_ONCE, len(left) // 2))
+            together = _Several(body, left, several)
             try:
-                state = fori_loop(0, left // several, _several(body, several), state)
-                left %= several
-            except TraceError:
+                state = LoopCapture("for", together, state, bounds=(0, len(left) // several), of_python=True).loop()
+            except (TraceError, TypeError):
                 pass  # (it is unrolled, as far as that goes)
-        for _ in range(left):
+            else:
+                left = left[len(left) // several * several :]
+        for i in left:
             self.turn()
-            state = body(state)
+            state = body(i, state)
         return state
 
 
-def _several(body: Any, turns: int) -> Any:
-    def together(i: Any, state: Any) -> Any:
-        for _ in range(turns):
-            state = body(state)
-        return state
+class _Several:
+    """So many turns of a loop as one of another."""
 
-    return together
+    __slots__ = ("body", "count", "turns")
+
+    def __init__(self, body: Any, turns: range, count: int) -> None:
+        self.body, self.turns, self.count = body, turns, count
+
+    def __call__(self, k: Any, state: Any) -> Any:
+        first, step = self.turns.start, self.turns.step
+        for j in range(self.count):
+            state = self.body(k * (self.count * step) + (first + j * step), state)
+        return state
 
 
 def _is_range(e: ast.expr) -> bool:
@@ -267,7 +277,10 @@ class Rewriting:
         if any(isinstance(n, ast.stmt) and _goes_elsewhere(n) for s in loop.body for n in ast.walk(s)):
             return None
         stored = names_stored(loop.body)
-        if target.id in names_loaded(loop.body) | stored | self.live.of(loop) or stored & self.shared:
+        if target.id in stored | self.live.of(loop) or stored & self.shared:
+            return None
+        indexed = target.id in names_loaded(loop.body)
+        if indexed and _may_fail_for(target.id, loop.body):
             return None
         carried = sorted(stored & (self.live.of(loop) | self.live.of(loop.body[-1])))
         if not set(carried) <= self.bound_before(loop):
@@ -279,8 +292,8 @@ class Rewriting:
         body: list[ast.stmt] = [_at(ast.Assign([names], ast.Name(state, ast.Load())), loop)] if carried else []
         last = _at(ast.Return(copy.deepcopy(values)), loop)
         body += [*self.statements(loop.body), last]
-        args = ast.arguments(posonlyargs=[], args=[ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[])
-        repeated = self.extra(f"repeated{loop.lineno}", Repeated(line))
+        args = ast.arguments(posonlyargs=[], args=[ast.arg(target.id), ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[])
+        repeated = self.extra(f"repeated{loop.lineno}", Repeated(line, indexed))
         given: list[ast.expr] = [self.expression(turns), ast.Name(name, ast.Load()), values]
         call = ast.Call(ast.Name(repeated, ast.Load()), given, [])
         made = ast.Assign([copy.deepcopy(names)], call) if carried else ast.Expr(call)
@@ -301,6 +314,13 @@ class Rewriting:
         python_body = [*[self._plain(copy.deepcopy(loop))], *returning(results, loop)]
         python = self.source.outlined(name, parameters, python_body, self.extras)
 
+        # In a program, it is a loop of that where it is too long to unroll.
+        counted = self.counted_loop(copy.deepcopy(loop)) if isinstance(loop, ast.For) else None
+        captured = python
+        if counted is not None:
+            ended = [*counted, *returning(results, loop)]
+            captured = self.source.outlined(name, parameters, ended, self.extras)
+
         def compiled() -> types.FunctionType:
             names = _Helpers(self.source)
             return self.source.outlined(name, parameters, [names.visit(s) for s in ends], names.extras)
@@ -315,7 +335,7 @@ class Rewriting:
             return self.source.outlined(name, parameters, body, {})
 
         kernels = KernelLoop(loop, parameters, results, outlined)
-        key = self.extra(name, ElementLoop(loop, parameters, python, compiled, numpys, kernels))
+        key = self.extra(name, ElementLoop(loop, parameters, python, captured, compiled, numpys, kernels))
         return [self.call(key, parameters, results, loop)]
 
     def _plain(self, loop: ast.stmt) -> ast.stmt:
@@ -373,6 +393,35 @@ def returning(results: list[str], at: ast.stmt) -> list[ast.stmt]:
     made = ast.Return(value)
     line = getattr(at, "end_lineno", at.lineno)
     return [_at(made, ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0))]
+
+
+def _may_fail_for(name: str, body: list[ast.stmt]) -> bool:
+    """Is anything divided by, raised to or shifted by numbers made of a variable, where Python's integers have
+    errors and no end, and arrays have neither?"""
+    tainted = {name}
+    while True:
+        found = {
+            x
+            for s in body
+            for n in ast.walk(s)
+            if isinstance(n, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr))
+            and n.value is not None
+            and tainted & names_loaded([n.value])
+            for x in names_stored([n])
+        }
+        if found <= tainted:
+            break
+        tainted |= found
+    failing = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
+    for s in body:
+        for n in ast.walk(s):
+            if isinstance(n, ast.BinOp) and isinstance(n.op, failing):
+                divisor = [n.right] if isinstance(n.op, (ast.Div, ast.FloorDiv, ast.Mod)) else [n.left, n.right]
+                if tainted & names_loaded(divisor):
+                    return True
+            elif isinstance(n, ast.AugAssign) and isinstance(n.op, failing) and tainted & names_loaded([n]):
+                return True
+    return False
 
 
 def _ask_at_turns(loop: ast.stmt, name: str) -> None:

@@ -5,6 +5,7 @@ Each step is a tree over leaves of the plan's memory, handed to the family's `co
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from mirabelle.arraytypes.dense import DenseArray, force, wrap
 from mirabelle.arraytypes.library import matrix_product
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
-from mirabelle.arraytypes.programs.graph import Node, c_strides
+from mirabelle.arraytypes.programs.graph import Node, c_strides, data_node, rewritten
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -45,9 +46,25 @@ def evaluate(inner: Any, nodes: tuple[Node, ...]) -> list[Any]:
 
     token = deciding.set(None)  # (what is decided is about the program, and not about what is known already)
     try:
-        return StepByStep(inner, planned(simplified(nodes), [])).run([])
+        found = StepByStep(inner, planned(simplified(_with_known(inner, nodes)), [])).run([])
     finally:
         deciding.reset(token)
+    for node, view in zip(nodes, found, strict=True):
+        if node.operands:
+            _evaluated[node] = inner, data_node(inner, view)
+    return found
+
+
+# What is known of nodes that are there: what is computed from them later begins with that.
+_evaluated: weakref.WeakKeyDictionary[Node, tuple[Any, Node]] = weakref.WeakKeyDictionary()
+
+
+def _with_known(inner: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def known(node: Node) -> Node:
+        family, found = _evaluated.get(node, (inner, node))
+        return found if family is inner else node
+
+    return rewritten(nodes, known) if _evaluated else nodes
 
 
 @by_type

@@ -30,8 +30,11 @@ ELSEWHERE = object()
 
 
 class Refused(Exception):
-    """What Numba said of a function of a user's that it does not compile."""
+    """What Numba `said` of a function of a user's that it does not compile."""
 
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self.said = said
 
 _kernels: dict[Any, Any] = {}
 _lock = threading.Lock()
@@ -230,10 +233,10 @@ def wait_for(key: Any) -> None:
         _await(key)
 
 
-def compiling() -> bool:
-    """Is a kernel being compiled?"""
+def compiling(functions: bool = False) -> bool:
+    """Is a kernel being compiled? Or a function of `mb.jit`, if `functions` count?"""
     _poll()
-    return any(k is PENDING for k in list(_kernels.values()))
+    return any(k is PENDING and (functions or type(key) is str) for key, k in list(_kernels.items()))
 
 
 def _compile_or_fail(job: background.Job) -> None:
@@ -280,10 +283,10 @@ def known(source: Source) -> str:
     )
 
 
-def settle(timeout: float = 60.0) -> None:
-    """Wait until nothing compiles any more."""
+def settle(timeout: float = 60.0, functions: bool = True) -> None:
+    """Wait until nothing compiles any more (but for functions of `mb.jit`, if they do not count)."""
     deadline = time.monotonic() + timeout
-    while compiling() and (left := deadline - time.monotonic()) > 0:
+    while compiling(functions) and (left := deadline - time.monotonic()) > 0:
         _poll(min(left, 0.005))
 
 

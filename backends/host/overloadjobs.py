@@ -62,7 +62,10 @@ def compiled_for(sent: str) -> tuple[bytes, str]:
     function = _rebuilt(described, [])
     dispatcher = scalarloops.engine(function, options)
     dispatcher._cache = cache = _Kept(function, options)
-    dispatcher.compile(signature)
+    try:
+        dispatcher.compile(signature)
+    except Exception as e:
+        raise kernels.Refused(str(e) or type(e).__name__) from None
     if cache.contents is None:
         raise ValueError("It refers to addresses of this process.")
     return cache.contents, "overload"

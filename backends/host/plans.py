@@ -356,7 +356,7 @@ class HostPlan(StepByStep):
         patience = WAITING * self.slowly - self.waited
         if self.slowly > PATIENCE and patience > 0:
             began = time.perf_counter()
-            kernels.settle(patience)
+            kernels.settle(patience, functions=False)
             self.waited += time.perf_counter() - began
         # (Of a loop's body, too, which is asked while the program around it runs step by step.)
         with kernels.only_known(False):

@@ -98,8 +98,7 @@ def main(parent: int) -> None:
             code, symbol, made = diskcache.read_or_make(entry, compiled, folder)
         except Exception as e:
             # (What Numba said of a user's function is told to its user.)
-            said = type(e).__module__.startswith("numba") and name == OVERLOAD
-            code, symbol, made = None, str(e) if said else "", True
+            code, symbol, made = None, getattr(e, "said", ""), True
         answer = pickle.dumps((number, code, symbol, made))
         try:
             answers.write(struct.pack("<Q", len(answer)) + answer)

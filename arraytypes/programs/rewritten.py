@@ -156,7 +156,9 @@ class Repeated:
             several = max(1, min(AT_ONCE // made, MOST_AT_ONCE, len(left) // 2))
             together = _Several(body, left, several)
             try:
-                state = LoopCapture("for", together, state, bounds=(0, len(left) // several), of_python=True).loop()
+                state = LoopCapture(
+                    "for", together, state, bounds=(0, len(left) // several), of_python=True
+                ).loop()
             except (TraceError, TypeError):
                 pass  # (it is unrolled, as far as that goes)
             else:
@@ -292,7 +294,13 @@ class Rewriting:
         body: list[ast.stmt] = [_at(ast.Assign([names], ast.Name(state, ast.Load())), loop)] if carried else []
         last = _at(ast.Return(copy.deepcopy(values)), loop)
         body += [*self.statements(loop.body), last]
-        args = ast.arguments(posonlyargs=[], args=[ast.arg(target.id), ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[])
+        args = ast.arguments(
+            posonlyargs=[],
+            args=[ast.arg(target.id), ast.arg(state)],
+            kwonlyargs=[],
+            kw_defaults=[],
+            defaults=[],
+        )
         repeated = self.extra(f"repeated{loop.lineno}", Repeated(line, indexed))
         given: list[ast.expr] = [self.expression(turns), ast.Name(name, ast.Load()), values]
         call = ast.Call(ast.Name(repeated, ast.Load()), given, [])

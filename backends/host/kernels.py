@@ -36,6 +36,7 @@ class Refused(Exception):
         super().__init__(said)
         self.said = said
 
+
 _kernels: dict[Any, Any] = {}
 _lock = threading.Lock()
 compilations = 0

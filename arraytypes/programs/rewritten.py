@@ -140,7 +140,8 @@ class Repeated:
     def __init__(self, line: tuple[str, int], indexed: bool) -> None:
         self.line = line
         self.turn = Turns(line)
-        # Does the body look at the number of the turn? (Unrolled that is a constant, with parts that do not move.)
+        # Does the body look at the number of the turn? (Unrolled that is a constant, and parts stay where
+        # they are.)
         self.indexed = indexed
 
     def __call__(self, turns: range, body: Any, state: Any) -> Any:

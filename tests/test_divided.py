@@ -117,16 +117,54 @@ def test_nothing_is_lost_where_an_argument_is_read_elsewhere():
     assert np.array_equal(mb.to_numpy(x), [0, 2, 3, 4, 5, 6])
 
 
-def test_parts_of_one_process_are_asked_for_outside_or_of_programs_of_their_own():
+def test_parts_of_one_process_are_values_of_programs():
+    """(Of several processes: tests/mpi_programs/parthalos.py.)"""
+
     def rising(x):
         return x.halo(1, wrap=True) * 2
 
     def inner(h):
         return h[2:] - h[:-2]
 
+    def whole(x):
+        h = x.halo(1, wrap=True)
+        return mb.DArray.from_local(inner(h), x.layout), {"sum": mb.sum(x)}
+
     x = D([1.0, 2.0, 4.0])
-    cut = mb.compile(rising)
-    assert np.array_equal(mb.to_numpy(cut(x)), [8.0, 2.0, 4.0, 8.0, 2.0])
-    said = str(cut.explain(x))
-    assert "array of this process alone" in said and "shifted slices" in said and "x.halo(1)" in said
+    compiled = mb.compile(rising)
+    for _ in range(2):
+        made = compiled(x)
+        assert type(made).family is mb.HostArray
+        assert np.array_equal(mb.to_numpy(made), [8.0, 2.0, 4.0, 8.0, 2.0])
+    assert "rising in test_divided.py" in str(compiled.explain(x))
+    made, sums = mb.compile(whole)(x)
+    assert type(made) is type(x) and np.array_equal(mb.to_numpy(made), [-2.0, 3.0, -1.0])
+    assert float(sums["sum"]) == 7.0
     assert np.array_equal(mb.to_numpy(mb.compile(inner)(x.halo(1, wrap=True))), [-2.0, 3.0, -1.0])
+
+
+def test_results_of_parts_share_no_memory_with_arguments():
+    x = D([1.0, 2.0, 4.0])
+    part, again, same = mb.compile(lambda x: (x.local, x, x.halo(0)))(x)
+    x[:1] = 9.0
+    for y in (part, again, same):
+        assert np.array_equal(mb.to_numpy(y), [1.0, 2.0, 4.0])
+
+
+def test_programs_of_parts_do_not_write_to_arguments():
+    def writing(x):
+        h = x.halo(1, wrap=True)
+        x[...] = 0.0
+        return h
+
+    x = D([1.0, 2.0, 4.0])
+    with pytest.raises(mb.compiling.TraceError, match=r"from_local\(part, x.layout\)"):
+        mb.compile(writing, whole=True)(x)
+    assert np.array_equal(mb.to_numpy(mb.compile(writing)(x)), [4.0, 1.0, 2.0, 4.0, 1.0])
+    assert np.array_equal(mb.to_numpy(x), [0.0, 0.0, 0.0])
+
+
+def test_parts_of_structured_arrays_are_refused_by_name():
+    k = mb.Kronecker(D(np.eye(2)), D(np.eye(2)))
+    with pytest.raises(mb.compiling.TraceError, match="Give it the arrays that this one is made of"):
+        mb.compile(lambda x, k: x.halo(1), whole=True)(D([1.0, 2.0]), k)

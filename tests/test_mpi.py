@@ -97,6 +97,12 @@ def test_statements_that_come_back_mean_what_they_mean_in_numpy(run, count, argu
     assert status == 0 and said.count("fine") == count, said
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_halos_of_parts_are_values_of_programs(run, count):
+    status, said, _ = run(count, "parthalos.py", count)
+    assert status == 0 and said.count("fine") == count, said
+
+
 def test_an_exception_on_one_rank_is_raised_on_all(run):
     status, said, seconds = run(3, "failing.py", "raises")
     assert status == 1, said

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import force, settle
+from mirabelle.arraytypes.dense import force, settle, wrap
 from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray
@@ -22,7 +22,7 @@ from mirabelle.arraytypes.distributed.marks import Unsaid, marked, mixed
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, in_order, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS, reduction_made
-from mirabelle.dispatch import counters, promotion
+from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
@@ -295,8 +295,9 @@ def combine(terms: list[Term]) -> None:
         comm = grouped(first.comm, first.group)
         if counters.active:
             counters.add(collectives=1)
-        if len(bundle) == 1:
-            first.local = combined(comm, first.family.inner, first.local, first.reduction, first.mark)
+        if len(bundle) == 1 or first.family.inner.home.kind == "traced":
+            for t in bundle:
+                t.local = combined(comm, t.family.inner, t.local, t.reduction, t.mark)
         else:
             _together(comm, bundle)
 
@@ -322,6 +323,10 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: i
     if comm.size == 1:
         return local
     known = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
+    if known and inner.home.kind == "traced":
+        from mirabelle.arraytypes.distributed.localmessages import together
+
+        return verbs.leaf_of(together(wrap(inner, Leaf(local)), comm, reduction.name)).view
     neutral = reduction.init if reduction.scalar is not None else reduction.neutral(local.dtype)
     carrier = comm.carrier(inner) if known and neutral is not None else None
     if not local.flags.c_contiguous:

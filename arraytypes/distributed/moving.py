@@ -124,6 +124,7 @@ def window(view: DView, wanted: Callable[[int], list[Range] | None]) -> Any:
             part = out[(*[slice(*mine_cut[d][w][1]) for d, w in enumerate(which)], Ellipsis)]
         started.append(Transfer(shown, needs, comm.rank).start(view.buffer, part, view.dtype))
     for messages in started:
+        messages.out = out
         messages.finish()
     return out
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.distributed import marks
-from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator, Exchange
+from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
 from mirabelle.arraytypes.distributed.layouts import Pieces, intersected
 from mirabelle.arraytypes.distributed.views import DBuffer, Map
 from mirabelle.dispatch import counters
@@ -108,6 +108,7 @@ class Transfer:
         receives = {q: b for q, b in self.receives.items() if of is None or q in of}
         outgoing = {q: self._packed(buffer, inner, b, dtype) for q, b in sends.items()}
         messages = Messages(buffer.comm, inner, self.marked(dtype))
+        messages.out = out
         incoming: dict[int, Any] = {}
         for q, found in receives.items():
             part = self._target(out, found[0]) if len(found) == 1 else None
@@ -203,7 +204,7 @@ def agreed(
 class Messages:
     """Views on their way between processes: through the host where the engine does not take their type."""
 
-    __slots__ = ("_exchange", "_staged", "after", "comm", "inner", "mark")
+    __slots__ = ("_exchange", "_staged", "after", "comm", "inner", "mark", "out")
 
     def __init__(self, comm: Communicator, inner: Any, mark: int = MESSAGES) -> None:
         self.comm = comm
@@ -211,9 +212,16 @@ class Messages:
         self.inner = inner
         self.after: list[tuple[Transfer, Any, Any, list[Box]]] = []
         self._staged: list[tuple[Any, np.ndarray]] = []
-        self._exchange: Exchange | None = None
+        self._exchange: Any = None
+        # The local view that what comes is for.
+        self.out: Any = None
 
     def begin(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+        if self.inner.home.kind == "traced":
+            from mirabelle.arraytypes.programs.partmessages import Begun
+
+            self._exchange = Begun(self, sends, receives)
+            return
         if settings.check_collectives:
             agreed(self.comm, sends, receives, self.mark)
         if counters.active and sends:

@@ -29,14 +29,14 @@ from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
-from mirabelle.arraytypes.programs import dualcalls, graph
+from mirabelle.arraytypes.programs import dualcalls, graph, partcalls
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.anysize import AnySize
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.deciding import Deciding, using
-from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError, user_line
+from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.extents import reading
 from mirabelle.arraytypes.programs.numpyinside import made_of
@@ -121,6 +121,9 @@ class Compiled:
         self._still_compiling: dict[Any, StillCompiling] = {}
         # The same for dual numbers, as a function of their parts.
         self.of_duals: Compiled | None = None
+        # The same for divided arrays, as a function of this process's parts; does it ask for these?
+        self.of_parts: Compiled | None = None
+        self._asks_for_parts = False
         parameters = _parameters(f)
         # Those that are given by their places, as the caller sees them: a bound method has no `self`.
         self._names = [name for name, p in parameters.items() if p.kind in _BY_PLACE]
@@ -154,6 +157,8 @@ class Compiled:
         if dualcalls.among((args, kwargs)):
             return dualcalls.called(self, args, kwargs)
         call = self._sorted(args, kwargs)
+        if self._asks_for_parts:
+            return partcalls.called(self, call.args, call.kwargs)
         if self._cut and call.key not in self.programs:
             return self._in_pieces(call)
         still = self._still_compiling.pop(call.key, None)
@@ -167,6 +172,8 @@ class Compiled:
             self._still_compiling[call.key] = e.with_traceback(None)
             return self._as_it_is(call)
         except Exception as e:
+            if isinstance(e, PartsAsked) and partcalls.knows(self, call.args, call.kwargs):
+                return partcalls.called(self, call.args, call.kwargs)
             if not self._may_be_cut(e):
                 raise
         else:
@@ -316,7 +323,12 @@ class Compiled:
         >>> f.program(mb.HostArray([1.0])).plan.steps[0].name
         'multiply_add'
         """
-        return self._program(args, kwargs)[0]
+        if not self._asks_for_parts:
+            try:
+                return self._program(args, kwargs)[0]
+            except PartsAsked:
+                pass
+        return partcalls.program(self, args, kwargs)  # type: ignore[no-any-return]
 
     def explain(self, *args: Any, source: bool = False, **kwargs: Any) -> Any:
         """What the program for these arguments does, step by step (see `Program.explain`).
@@ -476,7 +488,7 @@ class Program:
         self.distinct = len(arguments.arrays)
         self.seconds: dict[str, float] = {}
         self.line = user_line(2)
-        code = getattr(owner.function, "__code__", None)
+        code = getattr(getattr(owner.function, "of_parts_of", owner.function), "__code__", None)
         # Where the function is defined.
         self.defined = None if code is None else (code.co_filename, code.co_firstlineno)
         clock = _Clock(self.seconds)

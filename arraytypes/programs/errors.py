@@ -31,6 +31,10 @@ class DifferentPrograms(TraceError):
     """Processes that are to run one program have compiled several."""
 
 
+class PartsAsked(AttributeError):
+    """A program of divided arrays asks for this process's part of one (see partcalls.py)."""
+
+
 def is_ours(file: str) -> bool:
     """Is a file of code one of ours?"""
     found = _is_ours.get(file)

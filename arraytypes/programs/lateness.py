@@ -50,28 +50,26 @@ def results_after(outputs: Sequence[Node]) -> list[Node]:
 
 
 def late(nodes: list[Node]) -> list[Node]:
-    """Nodes in their order, but the ends of deliveries stand just before what first needs them."""
-    ends = {id(x) for x in nodes if type(x) is Call and x.kind == "receive"}
-    if not ends:
+    """Nodes in their order, but what waits for messages comes as late as the messages after them allow.
+
+    All that needs nothing of them is computed while they travel.
+    """
+    if not any(type(x) is Call and x.kind == "receive" for x in nodes):
         return nodes
-    waiting: dict[int, list[Node]] = {}  # the end of a delivery and its results, by its own id
-    of: dict[int, int] = {}
     found: list[Node] = []
+    waiting: dict[int, Node] = {}  # ends of deliveries, and what needs these
     for x in nodes:
-        if id(x) in ends:
-            waiting[id(x)] = [x]
-            of[id(x)] = id(x)
-            continue
-        if type(x) is Result and of.get(id(x.operands[0])) in waiting:
-            of[id(x)] = of[id(x.operands[0])]
-            waiting[of[id(x)]].append(x)
-            continue
-        for a in x.operands:
-            found += waiting.pop(of.get(id(a), 0), ())
-        found.append(x)
-    for rest in waiting.values():
-        found += rest
-    return found
+        begins = type(x) is Call and x.kind in MESSAGES
+        if type(x) is Call and x.kind == "receive":
+            waiting[id(x)] = x
+        elif waiting and any(id(a) in waiting for a in x.operands):
+            waiting[id(x)] = x
+            if begins:
+                found += waiting.values()
+                waiting.clear()
+        else:
+            found.append(x)
+    return [*found, *waiting.values()]
 
 
 def messages_of(nodes: Sequence[Node]) -> list[Node]:

@@ -18,6 +18,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import TOKEN, Node, Slot, call_node, result_node
 from mirabelle.arraytypes.programs.lateness import written_down
+from mirabelle.arraytypes.programs.partmessages import leave
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
 from mirabelle.dispatch import verbs
 
@@ -28,10 +29,12 @@ def _(lead: Traced, delivery: Delivery, arrays: Any, /) -> list[Any]:
     family = type(lead).family
     # (In memory of their own, one element after the other.)
     copies = [verbs.materialize(verbs.copy(verbs.adapt(family, verbs.dense(x)))) for x in arrays]
-    return _recorded(family, delivery, [verbs.leaf_of(x).view.node for x in copies])
+    return recorded(family, delivery, [verbs.leaf_of(x).view.node for x in copies])
 
 
-def _recorded(family: Any, delivery: Delivery, given: Sequence[Node]) -> list[Any]:
+def recorded(family: Any, delivery: Delivery, given: Sequence[Node]) -> list[Any]:
+    """What comes by a delivery of values, as arrays."""
+    leave()
     slots = tuple([Slot(i) for i in range(len(given) + 1)])
     if written_down.get() is None and not delivery.receives:
         raise TraceError(
@@ -70,7 +73,7 @@ def exchanged(sends: Mapping[int, Any], comm: Communicator) -> dict[int, Any]:
         family = family_for(place)
         copies = [verbs.materialize(verbs.copy(verbs.adapt(family, verbs.dense(sends[q])))) for q in given]
         nodes = [verbs.leaf_of(x).view.node for x in copies]
-        found |= dict(zip(coming, _recorded(family, delivery, nodes), strict=True))
+        found |= dict(zip(coming, recorded(family, delivery, nodes), strict=True))
     return {q: found[q] for q in sorted(found)}
 
 
@@ -81,6 +84,7 @@ def _length(shape: tuple[int, ...]) -> int:
 @together.method
 def _(x: Traced, comm: Any, op: Any, /) -> Any:
     """Record that terms are combined."""
+    leave()
     family = type(x).family
     node = verbs.leaf_of(verbs.copy(x)).view.node
     outputs = ((node.shape, node.dtype),)

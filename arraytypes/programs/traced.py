@@ -25,7 +25,7 @@ from mirabelle.arraytypes.library import matrix_product, routine_of, scan
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.calls import results_of
-from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
+from mirabelle.arraytypes.programs.errors import PartsAsked, TraceError, because_of, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import (
     MATERIALIZE,
     Data,
@@ -53,6 +53,8 @@ from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _names = itertools.count(1)
+# What an array over processes says of this process's part.
+_OF_PARTS = ("halo", "local", "owned", "layout", "communicator")
 _new = object.__new__
 _COPY = TABLE["copy"]
 
@@ -219,12 +221,12 @@ class Traced(DenseArray):
         # (Asked for what this type has not.)
         if name.startswith("_") or not hasattr(type(self).inner, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if name in ("halo", "local") and type(self).inner.home.kind == "distributed":
+        if name in _OF_PARTS and type(self).inner.home.kind == "distributed":
             given = "halo(1)" if name == "halo" else name
-            raise AttributeError(
+            raise PartsAsked(
                 f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: "
-                "it is an array of this process alone, and the program is one of arrays over processes. Write "
-                "what is around as shifted slices, `x[2:] - x[:-2]`, or in a kernel (`@mb.kernel`) that reads "
+                "it is of this process alone, and something else in the function cannot be done with parts. "
+                "Write what is around as shifted slices, `x[2:] - x[:-2]`, or in a kernel (`@mb.kernel`) that reads "
                 "`x[i - 1]`: it travels by itself there. Or compile a function of this process's arrays, and "
                 f"give it `x.{given}`; in it, `mb.distributed.exchange` sends arrays."
             )

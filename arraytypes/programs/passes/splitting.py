@@ -11,6 +11,7 @@ import itertools
 from typing import Any
 
 from mirabelle.arraytypes.programs.graph import (
+    Call,
     Empty,
     Map,
     Node,
@@ -42,6 +43,31 @@ class Join:
         self.axis = axis
         self.slabs = slabs
         self.starts = starts
+
+
+class _Late:
+    """Which values need what comes from other processes."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.any = any(type(x) is Call and x.kind == "receive" for x in nodes)
+        self.known: dict[int, bool] = {}
+        self.hold: list[Node] = []
+
+    def of(self, value: Node) -> bool:
+        if not self.any:
+            return False
+        stack = [value]
+        while stack:
+            x = stack[-1]
+            missing = [a for a in x.operands if id(a) not in self.known]
+            if id(x) in self.known or not missing:
+                stack.pop()
+                comes = type(x) is Call and x.kind == "receive"
+                self.known[id(x)] = comes or any(self.known[id(a)] for a in x.operands)
+                self.hold.append(x)
+            else:
+                stack += missing
+        return self.known[id(value)]
 
 
 def split(program: Any) -> tuple[Node, ...]:
@@ -90,6 +116,7 @@ def split(program: Any) -> tuple[Node, ...]:
         return outputs  # type: ignore[no-any-return]
     chosen = {key: joins[key] for key in kept}
     made: dict[int, Node] = {}
+    late = _Late(nodes)
     for x in nodes:
         operands = tuple([made[id(a)] for a in x.operands])
         new: Node = x
@@ -98,10 +125,14 @@ def split(program: Any) -> tuple[Node, ...]:
         if id(x) in boxes:
             joined = empty_node(x.shape, x.dtype)
             strides = c_strides(x.shape, x.dtype)
+            pieces = []
             for box in boxes[id(x)]:
+                value = placed_as(x, _within(x, box, chosen, kernel, kernel[id(x)], made, {}))
+                pieces.append((late.of(value), box, value))
+            # (What messages are waited for comes last.)
+            for _, box, value in sorted(pieces, key=lambda piece: piece[0]):
                 shape = tuple([n for _, n in box])
                 offset = sum([i * s for (i, _), s in zip(box, strides, strict=True)])
-                value = placed_as(x, _within(x, box, chosen, kernel, kernel[id(x)], made, {}))
                 joined = placed_as(x, update_node(joined, offset, shape, strides, x.dtype, value))
             new = joined
         made[id(x)] = new

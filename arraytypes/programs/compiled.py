@@ -338,6 +338,8 @@ class Compiled:
         >>> f.explain(mb.zeros(4)).facts["steps"]
         '1: 1 kernel'
         """
+        if self._asks_for_parts:
+            return partcalls.program(self, args, kwargs).explain(source=source)
         if self._cut and self.pieces is not None and self._sorted(args, kwargs).key not in self.programs:
             return self.pieces.explain()
         call = self._sorted(args, kwargs)

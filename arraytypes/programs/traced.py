@@ -226,9 +226,9 @@ class Traced(DenseArray):
             raise PartsAsked(
                 f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: "
                 "it is of this process alone, and something else in the function cannot be done with parts. "
-                "Write what is around as shifted slices, `x[2:] - x[:-2]`, or in a kernel (`@mb.kernel`) that reads "
-                "`x[i - 1]`: it travels by itself there. Or compile a function of this process's arrays, and "
-                f"give it `x.{given}`; in it, `mb.distributed.exchange` sends arrays."
+                "Write what is around as shifted slices, `x[2:] - x[:-2]`, or in a kernel (`@mb.kernel`) that "
+                "reads `x[i - 1]`: it travels by itself there. Or compile a function of this process's arrays, "
+                f"and give it `x.{given}`; in it, `mb.distributed.exchange` sends arrays."
             )
         raise AttributeError(
             f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: it "

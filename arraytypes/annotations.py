@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.dispatch.styles import Place
+
+
+class Multiplies(Protocol):
+    """What multiplies vectors, as matrices on meshes do."""
+
+    def __matmul__(self, other: Any, /) -> Any: ...
+
 
 # What an array is made of, or computed with: arrays of ours and of NumPy, numbers, nested lists of them.
 ArrayLike: TypeAlias = "AbstractArray | npt.ArrayLike | Sequence[AbstractArray]"

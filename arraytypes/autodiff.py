@@ -42,6 +42,7 @@ from mirabelle.dispatch.misuse import explained
 
 # An array, or a tuple, list or dictionary of some, and what has its form.
 X = TypeVar("X")
+R = TypeVar("R")
 
 
 @generic
@@ -371,7 +372,7 @@ def _copied(x: np.ndarray) -> Any:
 
 
 @explained
-def value_and_gradient(f: Callable[[X], Any], x: X, *, chunk: int | None = None) -> tuple[Any, X]:
+def value_and_gradient(f: Callable[[X], R], x: X, *, chunk: int | None = None) -> tuple[R, X]:
     """The value of a function, and its gradient, for the price of the gradient.
 
     Parameters
@@ -490,7 +491,7 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
 
 
 @explained
-def jvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+def jvp(f: Callable[..., R], primals: Any, tangents: Any) -> tuple[R, R]:
     """The value of f(*primals), and its derivative along the direction `tangents`, in one evaluation.
 
     Parameters

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -90,15 +90,15 @@ class Semidiscretization:
 
     # (What `help` shows are its parameters.)
     # fmt: off
-    def __new__(cls, mesh: Any, equations: Any, solver: Solver, boundary_conditions: Any = None,
-                source: Any = None, array: Any = mb.HostArray, dtype: Any = mb.float64, **more: Any) -> Any:
+    def __new__(cls, mesh: Any, equations: Any, solver: Any, boundary_conditions: Any = None,
+                source: Any = None, array: Any = mb.HostArray, dtype: Any = mb.float64, **more: Any) -> Self:
         # fmt: on
         if not isinstance(solver, Solver):
             raise TypeError(f"{solver!r} is no solver. Give one with an order: `dg.Solver(3)`.")
         if cls is Semidiscretization and _is_divided(array):
             from mirabelle.dg.divided import Divided
 
-            return object.__new__(Divided)
+            return cast(Self, object.__new__(Divided))
         return super().__new__(cls)
 
     def __init__(
@@ -230,7 +230,7 @@ class Semidiscretization:
             self._kept[make] = make(self)
         return self._kept[make]
 
-    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> Any:
+    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> mb.AbstractArray:
         """The state (m, Np, K) of conservative fields `function(x, t)` at the nodes.
 
         (Nodes on faces count as inside of their cell by some rounding errors: of a jump along faces each cell
@@ -268,7 +268,7 @@ class Semidiscretization:
 
     # The right-hand side
 
-    def rhs(self, u: Any, t: Any = 0.0) -> Any:
+    def rhs(self, u: Any, t: Any = 0.0) -> mb.AbstractArray:
         """du/dt of a state at a time."""
         u = mb.hint(u, axes=("field", "node", "cell"))  # (what passes may read)
         return terms.right_hand_side(self, u, t)

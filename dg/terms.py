@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Fields = tuple[Any, ...]
 
 
-def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
+def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> mb.AbstractArray:
     """du/dt of a state (m, Np, K) at a time (an array without axes).
 
     Parameters

@@ -125,8 +125,11 @@ OF_FUNCTION = {
     "tril_indices.m": "int | None",
     "triu_indices.m": "int | None",
     "vander.N": "int | None",
-    **dict.fromkeys(("linalg.cg.A", "linalg.gmres.A", "linalg.minres.A"), "ArrayLike | Callable[..., Any]"),
-    **dict.fromkeys(("linalg.cg.M", "linalg.gmres.M", "linalg.minres.M"), "ArrayLike | Callable[..., Any]"),
+    **{
+        f"linalg.{solver}.{name}": "ArrayLike | Multiplies | Callable[[AbstractArray], Any]"
+        for solver in ("cg", "gmres", "minres")
+        for name in "AM"
+    },
 }
 
 _RETSTEP = "start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bool = ..."

@@ -32,6 +32,7 @@ from mirabelle.dispatch.styles import distributed
 from mirabelle.dispatch.tree import Leaf
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
 
 _layout: contextvars.ContextVar[Layout | None] = contextvars.ContextVar("mirabelle_layout", default=None)
@@ -168,7 +169,7 @@ class DArray(DenseArray, OfInner[A]):
         return evaluated_view(self).buffer.partition.layout
 
     @property
-    def local(self) -> Any:
+    def local(self) -> AbstractArray:
         """This process's part, as an array of the local type: it shows the memory itself.
 
         Writing to it writes to the distributed array, and is not waited for by anybody: read what others wrote

@@ -37,7 +37,7 @@ from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 
 
-def redistribute(x: Any, layout: Any) -> Any:
+def redistribute(x: Any, layout: Any) -> AbstractArray:
     """The same array in another layout, when it is needed: what is said of it in between costs no messages.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray, empty
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -105,7 +106,7 @@ class DividedMatrix:
         self.pattern.columns.bcast(x)
         return x
 
-    def __matmul__(self, v: Any) -> Any:
+    def __matmul__(self, v: Any) -> AbstractArray:
         return self.pattern.row_entries.of_own(verbs.materialize(self.csr @ self.widened(v)))
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ Pattern(4 x 4, 14 entries)
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -30,6 +30,11 @@ from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.distributed.darray import DArray
+    from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 
 
 class Pattern:
@@ -107,6 +112,10 @@ class Pattern:
         """The memory of all its tables."""
         return int(sum(x.nbytes for x in (self.indptr, self.indices, *self.slots)))
 
+    @overload
+    def matrix(self, dtype: Any = ..., *, array: type[DArray]) -> DividedMatrix: ...
+    @overload
+    def matrix(self, dtype: Any = ..., *, array: Any = ...) -> Matrix: ...
     def matrix(self, dtype: Any = np.float64, *, array: Any = None) -> Any:
         """A matrix of zeros with this pattern, in arrays of a type: over processes, if these are distributed.
 
@@ -285,10 +294,10 @@ class Matrix:
         """Set all entries to zero, to be added to again."""
         verbs.assign(self.data, 0)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> AbstractArray:
         return verbs.matmul(self.csr, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> AbstractArray:
         return verbs.matmul(other, self.csr)
 
     def to_scipy(self) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -29,6 +30,12 @@ from mirabelle.arraytypes.meshdata.spacevalues import (
 )
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.treebuilding import tree
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.distributed.darray import DArray
+
+# What is interpolated: a function of points (n, dim), or a constant.
+Field = Callable[[np.ndarray], Any] | complex | tuple[complex, ...] | list[complex]
 
 PLURALS = {"hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}
 
@@ -186,6 +193,10 @@ class Space:
             found[at] = nodes(self.mesh, self.element, kind)
         return found
 
+    @overload
+    def zeros(self, array: type[DArray], dtype: Any = ...) -> DArray: ...
+    @overload
+    def zeros(self, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The function zero, with its degrees of freedom in an array of the type given.
 
@@ -198,6 +209,10 @@ class Space:
         """
         return zero_function(self, array, dtype)
 
+    @overload
+    def function(self, values: Any, array: type[DArray]) -> DArray: ...
+    @overload
+    def function(self, values: Any, array: Any = ...) -> TreeArray: ...
     def function(self, values: Any, array: Any = HostArray) -> Any:
         """The function with these degrees of freedom, in the order of `V.tree` (ghosts included).
 
@@ -212,6 +227,10 @@ class Space:
         """The function on this process' part of a divided mesh, ghosts included, in an array over `V.tree`."""
         return local_function(self, u)
 
+    @overload
+    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> DArray: ...
+    @overload
+    def interpolate(self, f: Field, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The function of the space that agrees with f: at the nodes; in its fluxes (RT) or circulations (N).
 

@@ -20,7 +20,7 @@ divided over processes or in a card's memory. That is what structured types with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from mirabelle.arraytypes import creation
 from mirabelle.arraytypes.define import as_array
@@ -32,6 +32,10 @@ from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.structured.broadcasting import elementwise
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import Index
 
 
 class TreeArray(Structured):
@@ -67,7 +71,7 @@ class TreeArray(Structured):
     entrywise = True
     _how: AxisTree
 
-    def __new__(cls, tree: AxisTree, flat: Any) -> Any:
+    def __new__(cls, tree: AxisTree, flat: Any) -> Self:
         if not isinstance(tree, AxisTree):
             raise TypeError(
                 f"md.TreeArray(tree, flat) takes a tree, as `md.tree` makes them, and {tree!r} is none."
@@ -79,7 +83,12 @@ class TreeArray(Structured):
                 f"This tree has {tree.size} entries, and the flat array has shape {flat.shape}; it is a "
                 "vector with one number for each: `md.zeros(tree)` makes one."
             )
-        return over(tree, flat)
+        return over(tree, flat)  # type: ignore[return-value]
+
+    if TYPE_CHECKING:  # (an index may also name axes)
+
+        def __getitem__(self, index: Index | Mapping[Any, Any] | Selection) -> AbstractArray: ...
+        def __setitem__(self, index: Index | Mapping[Any, Any] | Selection, value: Any) -> None: ...
 
     @property
     def tree(self) -> AxisTree:
@@ -187,9 +196,10 @@ class TreeArray(Structured):
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
-def over(tree: AxisTree, flat: Any) -> Any:
+def over(tree: AxisTree, flat: Any) -> TreeArray:
     """An array over a tree, of a flat one that is known to fit."""
-    return TreeArray._of((flat,), (tree.size,), tree)
+    made: TreeArray = TreeArray._of((flat,), (tree.size,), tree)
+    return made
 
 
 @verbs.similar.method
@@ -232,7 +242,7 @@ def _check_whole(tree: AxisTree, array: Any) -> None:
         )
 
 
-def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
+def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
     """Zeros over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -254,7 +264,7 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     return over(tree, creation.zeros(tree.size, dtype, device=array))
 
 
-def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
+def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
     """Ones over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -277,7 +287,7 @@ def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     return over(tree, creation.ones(tree.size, dtype, device=array))
 
 
-def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Any:
+def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> TreeArray:
     """One number over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -302,7 +312,7 @@ def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> An
     return over(tree, creation.full(tree.size, value, dtype, device=array))
 
 
-def wrap(tree: AxisTree, flat: Any) -> Any:
+def wrap(tree: AxisTree, flat: Any) -> TreeArray:
     """A flat array of any kind as one over a tree: its memory is shared.
 
     Parameters

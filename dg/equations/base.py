@@ -23,7 +23,7 @@ A scalar law of one's own takes a dozen lines:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import mirabelle as mb
 from mirabelle.dg.returned import looked_after
@@ -51,14 +51,12 @@ class Equations:
         looked_after(cls, RETURNS)
 
     if TYPE_CHECKING:  # a subclass has it as a field, a property or an attribute, whichever reads best
+        dims: Any
 
-        @property
-        def dims(self) -> int: ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the conservative fields."""
-        self._lacks("names of its fields", "names")
+    # (Of any kind, so that checkers let a subclass have an attribute.)
+    names: ClassVar[Any] = property(
+        lambda self: self._lacks("names of its fields", "names"), doc="Names of the conservative fields."
+    )
 
     @property
     def primitive_names(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class Solution:
     """
 
     semi: Any
-    u: Any
+    u: mb.AbstractArray
     t: float = 0.0
     steps: int = 0
     method: RungeKutta | None = None

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mirabelle as mb
 from mirabelle.dg.time.callbacks import Callback, as_callback
@@ -116,7 +116,7 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
         raise ValueError(
             f"solve: {str(initial)!r} is a path. Read it: solve(semi, t1, dg.load({str(initial)!r}, semi))."
         )
-    before = initial if isinstance(initial, Solution) else Solution(semi, None)
+    before = initial if isinstance(initial, Solution) else Solution(semi, cast(Any, None))
     begin, end = (before.t, float(tspan)) if isinstance(tspan, Real) else tspan
     if not (math.isfinite(begin) and math.isfinite(end) and begin <= end):
         raise ValueError(
@@ -247,7 +247,7 @@ class Run:
             solution.rejected += not accepted
         self.carry, solution.t, solution.steps = carry, now, solution.steps + 1
         self.called = bool(due)
-        self.shown = solution.u = carry[0] if self.local is self.semi else None
+        self.shown = solution.u = carry[0] if self.local is self.semi else cast(Any, None)
         if judged:
             self.good, self.best = copy.copy(solution), carry[0]
         if due:

@@ -22,7 +22,11 @@ PEERS_STEPS = 2
 
 
 def _each(
-    scale: int, tiny: bool, measure: Callable[[Case, dict[str, int]], Any], most_steps: int = 1 << 30
+    scale: int,
+    tiny: bool,
+    measure: Callable[[Case, dict[str, int]], Any],
+    most_steps: int = 1 << 30,
+    quiet: bool = False,
 ) -> Iterator[Found]:
     """Measure each case. Of a program of more steps so many are done, and the time is that of all."""
     found: Found = {}
@@ -39,7 +43,8 @@ def _each(
                 found[case.label]["steps_done"] = done
         except Exception as e:
             found[case.label] = {"failed": f"{type(e).__name__}: {str(e).strip().splitlines()[0][:200]}"}
-            traceback.print_exc()
+            if not quiet:
+                traceback.print_exc()
         yield found
 
 
@@ -70,32 +75,128 @@ def _prepared(kernel: Any, inputs: Sequence[Any], make: Callable[[Any], Any]) ->
 # mirabelle
 
 
-def ranks(scale: int, tiny: bool, budget_s: float) -> Iterator[Found | None]:
-    """The kernels as they are, on distributed arrays."""
+def ranks(
+    scale: int, tiny: bool, budget_s: float, compiled: bool = False, apart: bool = False
+) -> Iterator[Found | None]:
+    """The kernels as they are, on distributed arrays, eager or `compiled`.
+
+    `apart` is what the machine allows: each rank has arrays of its own, of one rank's size, and sends nothing.
+    """
     import mirabelle as mb
     from benchmarks.npkernels import KERNELS
 
     comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
-    family = mb.DArray[mb.HostArray]
+    family: Any = mb.HostArray if apart else mb.DArray[mb.HostArray]
+    counted: dict[str, dict[str, int]] = {}
 
     def measure(case: Case, size: dict[str, int]) -> Any:
         kernel = KERNELS[case.kernel]
         inputs = kernel.inputs(size)
+        program: Any = mb.compile(kernel.program) if compiled else kernel.program
 
         def call(arguments: Sequence[Any]) -> Any:
-            return [mb.materialize(r) for r in kernel.run(kernel.program, mb, arguments)]
+            return [mb.materialize(r) for r in kernel.run(program, mb, arguments)]
 
         prepare = _prepared(kernel, inputs, family)
         results = call(prepare())
         for _ in range(2):
             settled()
             call(prepare())
+        arguments = prepare()
+        with mb.count() as c:
+            call(arguments)
+        counted[case.label] = {"messages": c.messages, "bytes_sent": c.bytes_sent}
         if scale == comm.size == 1 or tiny:
             _checked(case.label, [mb.to_numpy(r) for r in results], _expected(kernel, inputs))
         return time_calls(prepare, call, budget_s, comm.barrier, comm.bcast_object, comm.allgather_object)
 
     for found in _each(scale, tiny, measure):
+        for label, sent in counted.items():
+            found[label] |= sent
+        yield found if comm.rank == 0 else None
+
+
+# By hand: what somebody writes who knows NumPy, Numba and mpi4py
+
+
+def by_hand(scale: int, tiny: bool, budget_s: float) -> Iterator[Found | None]:
+    """Two of the kernels written for mpi4py: products by BLAS, a stencil by Numba, rows on each rank."""
+    import numba
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    own_core(comm.rank, comm.size)
+
+    @numba.njit(fastmath=False)  # type: ignore[untyped-decorator]
+    def five(a: Any, b: Any, first: int, last: int) -> None:
+        for i in range(first, last):
+            for j in range(1, a.shape[1] - 1):
+                b[i, j] = 0.2 * (a[i, j] + a[i, j - 1] + a[i, j + 1] + a[i - 1, j] + a[i + 1, j])
+
+    def rows(x: Any) -> Any:
+        n = -(-len(x) // comm.size)
+        return np.array(x[comm.rank * n : (comm.rank + 1) * n])
+
+    def atax(size: dict[str, int]) -> Any:
+        A, x = KERNELS["atax"].inputs(size)
+        mine, whole = rows(A), np.array(x)
+        out = np.empty(len(whole))
+
+        def call(_: Any) -> Any:
+            comm.Allreduce(mine.T @ (mine @ whole), out)
+            return out
+
+        _checked("atax by hand", [call(None)], _expected(KERNELS["atax"], (A, x)))
+        return lambda: None, call
+
+    def jacobi_2d(size: dict[str, int]) -> Any:
+        steps, a, b = KERNELS["jacobi_2d"].inputs(size)
+        above = comm.rank - 1 if comm.rank else MPI.PROC_NULL
+        below = comm.rank + 1 if comm.rank + 1 < comm.size else MPI.PROC_NULL
+
+        def ghosted(x: Any) -> Any:
+            mine = rows(x)
+            made = np.zeros((len(mine) + 2, x.shape[1]))
+            made[1:-1] = mine
+            return made
+
+        local = [ghosted(a), ghosted(b)]
+        first, last = 1 + (comm.rank == 0), len(local[0]) - 1 - (comm.rank == comm.size - 1)
+
+        def half(u: Any, v: Any) -> None:
+            wanted = [comm.Irecv(u[0], above), comm.Irecv(u[-1], below)]
+            wanted += [comm.Isend(u[1], above), comm.Isend(u[-2], below)]
+            five(u, v, 2, len(u) - 2)
+            MPI.Request.Waitall(wanted)
+            for i in {first, last - 1} - set(range(2, len(u) - 2)):
+                five(u, v, i, i + 1)
+
+        def call(arguments: Any) -> Any:
+            u, v = arguments
+            for _ in range(steps):
+                half(u, v)
+                half(v, u)
+            return u
+
+        def prepare() -> Any:
+            return [x.copy() for x in local]
+
+        _checked("jacobi_2d by hand", [call(prepare())[1:-1]],
+                 [rows(_expected(KERNELS["jacobi_2d"], (steps, a, b))[0])])  # fmt: skip
+        return prepare, call
+
+    from benchmarks.npkernels import KERNELS
+
+    written = {"atax": atax, "jacobi_2d": jacobi_2d}
+
+    def measure(case: Case, size: dict[str, int]) -> Any:
+        if case.label not in written:
+            raise NotImplementedError("not written by hand")
+        prepare, call = written[case.label](size)
+        return time_calls(prepare, call, budget_s, comm.Barrier, comm.bcast, comm.allgather)
+
+    for found in _each(scale, tiny, measure, quiet=True):
         yield found if comm.rank == 0 else None
 
 

@@ -1036,3 +1036,47 @@ def test_what_processes_do_together_in_a_program():
         mb.distributed.allreduce(x, "mean")
     for f in (lambda d: d.local, lambda d: d.halo(1)):
         assert mb.compile(f, whole=True)(d).tolist() == f(d).tolist()
+
+
+def test_calls_with_numbers_and_namespaces_are_as_short_as_those_of_arrays_alone():
+    """What is called again goes straight to its program, and nobody looks for similar names."""
+    import sys
+
+    def scaled(xp, x, alpha, beta):
+        return xp.sin(x) * alpha + beta
+
+    f, x = mb.compile(scaled), mb.HostArray(np.linspace(0, 1, 9))
+    g = mb.compile(lambda x: mb.sin(x) * 2.0 + 1)
+
+    def calls(call):
+        seen = []
+        sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    for _ in range(5):
+        assert np.array_equal(f(mb, x, 2.0, 1), np.sin(np.linspace(0, 1, 9)) * 2.0 + 1)
+        g(x)
+    seen = calls(lambda: f(mb, x, 2.0, 1))
+    assert "_called" not in seen and "get_close_matches" not in seen
+    assert len(seen) <= len(calls(lambda: g(x))) + 12
+    # Other numbers, types of numbers, zeros of either sign and arrays twice are other programs.
+    values = np.linspace(0, 1, 9)
+    for alpha, beta in (
+        (3.0, 1),
+        (2, 1),
+        (2.0, True),
+        (-0.0, 1),
+        (0.0, 1),
+        (np.float32(2), 1),
+        (float("nan"), 1),
+    ):
+        for _ in range(2):
+            got = f(mb, x, alpha, beta)
+            assert np.array_equal(got, np.sin(values) * alpha + beta, equal_nan=True)
+    h = mb.compile(lambda x, n, y: x * n - y)
+    assert np.array_equal(h(x, 3, x), values * 3 - values) and np.array_equal(h(x, 3, mb.copy(x)), values * 2)
+    assert np.array_equal(h(x, 3, x), values * 2) and np.array_equal(h(x, 3, mb.zeros(9)), values * 3)

@@ -281,9 +281,9 @@ def missing(module: str, name: str) -> AttributeError:
         text += f" Say how large: mb.{np.dtype(theirs).name}." if known else " Arrays hold numbers."
     elif theirs is not None:
         text += f" It is NumPy's alone, `numpy.{name}`: give it what `mb.to_numpy(x)` gives."
-    else:
+    elif not name.startswith("_"):  # (those are asked for by programs, again and again)
         near = difflib.get_close_matches(name, loading.public().__all__, 1, 0.75)
-        text += f" Did you mean `mb.{near[0]}`?" if near and not name.startswith("_") else ""
+        text += f" Did you mean `mb.{near[0]}`?" if near else ""
     return AttributeError(text, name=name)
 
 

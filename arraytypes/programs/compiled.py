@@ -46,7 +46,7 @@ from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
-from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
+from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped, plain_key
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.programs.traced import Traced
@@ -143,7 +143,12 @@ class Compiled:
                     key: Any = tuple([(type(x), x._node.shape) for x in args])
                     program = self._last = self.programs.get(key)
                 except (AttributeError, TypeError):
-                    program = None  # not arrays alone
+                    program = None
+                    # Not arrays alone: with numbers, or a namespace.
+                    key, arrays = plain_key(args)
+                    mixed = self.programs.get(key)
+                    if mixed is not None and mixed.distinct == len(arrays) == len({id(x) for x in arrays}):
+                        return mixed.run(arrays)
             if program is not None and (
                 program.distinct == 1 or program.distinct == len(args) == len({id(x) for x in args})
             ):
@@ -232,9 +237,9 @@ class Compiled:
             given, found = found.arrays, Arguments((args, kwargs))
         else:
             given = found.arrays
-        plain = not kwargs and not self.static and all(isinstance(x, DenseArray) for x in args)
-        plain = plain and len(found.arrays) == len(args)
-        key = tuple([(type(x), x.shape) for x in args]) if plain else found.key
+        key, arrays = (None, []) if kwargs or self.static else plain_key(args)
+        if key is None or len(found.arrays) != len(arrays):
+            key = found.key
         return _Call(args, kwargs, found, key, given, place)
 
     def _program_of(self, call: _Call, shown: bool = False) -> Program:

@@ -7,6 +7,7 @@ of the program.
 from __future__ import annotations
 
 import dataclasses
+import types
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.programs.graph import number_key
 from mirabelle.dispatch import verbs
+
+# Python's numbers, which are constants of a program.
+_NUMBERS = (int, float, complex, bool)
 
 
 class Static:
@@ -37,7 +41,7 @@ def _value_key(x: Any) -> Any:
         return (kind, *map(_value_key, x))
     if kind is dict:
         return (kind, *[(k, _value_key(y)) for k, y in x.items()])
-    if kind in (int, float, complex, bool) or isinstance(x, np.generic):
+    if kind in _NUMBERS or isinstance(x, np.generic):
         return number_key(x)
     try:
         hash(x)
@@ -76,7 +80,7 @@ class Arguments:
             self.arrays.append(x)
             return type(x), self.shape_of(x._node.shape)
         kind = type(x)
-        if kind in (int, float, complex, bool) or isinstance(x, np.generic):
+        if kind in _NUMBERS or isinstance(x, np.generic):
             self.numbers += 1
             return number_key(x)
         if kind in (str, bytes, type(None)) or isinstance(x, np.dtype):
@@ -106,6 +110,26 @@ class Arguments:
             return x
         self.keep.append(x)
         return "object", id(x)
+
+
+def plain_key(args: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """The key of arguments that are arrays, numbers and modules, and the arrays; None for the key of others.
+
+    Arrays alone are told by their types and shapes, as `Compiled.__call__` does at once.
+    """
+    key: list[Any] = []
+    arrays: list[Any] = []
+    for x in args:
+        if isinstance(x, DenseArray):
+            key.append((type(x), x._node.shape))
+            arrays.append(x)
+        elif type(x) in _NUMBERS or isinstance(x, np.generic):
+            key.append(number_key(x))
+        elif type(x) is types.ModuleType:
+            key.append(("object", id(x)))
+        else:
+            return None, []
+    return tuple(key), arrays
 
 
 def mapped(nest: Any, array: Any) -> Any:

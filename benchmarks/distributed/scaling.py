@@ -30,8 +30,8 @@ METHOD = (
     "ranks as in Table 2 of DaCe's paper. Efficiency: of the best times, T(1) / (2 T(2)) in strong, T(1) / "
     "T(2) in weak scaling. mirabelle's and NumPy's kernels are the functions of benchmarks/npkernels as they "
     "stand; Dask's and Heat's are written for them, without writing to arguments but for the grids, of which "
-    "they do a few steps; the time is that of all. compiled: mb.compile of the same functions. side by side: the "
-    "compiled functions on arrays of each process's own, all at once and without a message: what cores take "
+    "they do a few steps; the time is that of all. compiled: mb.compile of the same functions. side by side: "
+    "those functions on arrays of each process's own, all at once and without a message: what cores take "
     "from each other by sharing memory. mpi4py: atax and jacobi_2d by hand, with BLAS and with Numba."
 )
 # So many processes a model speaks of, and the power of their number by which the bytes grow that each of them
@@ -42,9 +42,9 @@ GROWS = {
     **dict.fromkeys(("gemm", "k2mm", "k3mm"), 2 / 3),
 }
 MODEL = (
-    "A model, not a measurement: seconds beyond processes side by side are so many a message and so many a byte, "
-    "fitted to what all kernels take on two processes; messages grow with log2 of the processes, bytes with the "
-    "length of what is gathered or of a row. Networks between machines are not in it."
+    "A model, not a measurement: seconds beyond processes side by side are so many a message and so many a "
+    "byte, fitted to what all kernels take on two processes; messages grow with log2 of the processes, bytes "
+    "with the length of what is gathered or of a row. Networks between machines are not in it."
 )
 # For all kernels of one contender.
 TIMEOUT_S = 90.0

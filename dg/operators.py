@@ -172,7 +172,7 @@ class Operators:
     to_points: Any  # (nP, Np), or None
     to_faces: Any  # (nQ, Np), or None
     own: Any  # int32 (Nf, nq): nodes of face points, or None
-    neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points, and behind them of what comes
+    neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points; on the cut any
     cut: Cut | None  # what other processes have behind faces; None on one process
     metric: tuple[Vector, ...]  # [r][d], (nP or 1, K)
     node_metric: tuple[Vector, ...]  # the same at the nodes
@@ -232,13 +232,13 @@ def operators(
         correction = put(_correction(rule, g))
     neighbour = mesh.face_permutation(rule.reference_face_points)
     places = np.arange(n_faces * nq).reshape(n_faces, nq)
-    nodes, count = None, n_faces * nq
+    nodes = None
     if rule.face_nodes is not None:
         nodes = rule.face_nodes.reshape(-1)
         neighbour = nodes[neighbour // K] * K + neighbour % K
-        places, count = rule.face_nodes, len(element.nodes)
+        places = rule.face_nodes
     neighbour = neighbour.reshape(n_faces, nq, K).astype(np.int32)
-    cut = cut_of(part, comm, places, count, rule.reference_face_points, neighbour, put)
+    cut = cut_of(part, comm, places, rule.reference_face_points, put)
     positions = g.at(g.positions, rule.face_points.reshape(-1, d)).reshape(d, n_faces, nq, K)
     boundaries, outer = {}, np.full(n_faces * nq * K, -1, np.int32)
     for name, (faces, cells) in mesh.boundaries.items():

@@ -1,8 +1,8 @@
 """What lies behind faces, also where another process has it: one message to each neighbouring process.
 
 A `Cut` says which of this process's points (nodes, points of faces, or cells) others see through faces on the
-cut. What comes from them stands behind the process's own values, and the index tables of faces on the cut lead
-there: so everything that follows is as it is on one process.
+cut, and which of the points that come is behind each of its own. What is behind a face is a choice between two
+gathers, so that everything that follows is as it is on one process, and no state is copied.
 
 In a compiled step the messages leave where `sent_ahead` or `behind` is written, and travel until somebody
 needs what comes.
@@ -33,7 +33,8 @@ class Cut:
     points: Any  # int32 (n,): the points that others need, of all (Np or Nf nq) K, by rank
     sends: dict[int, tuple[int, int]]  # which of these each rank needs
     receives: dict[int, tuple[int, int]]  # and which of those that come each rank has
-    count: int  # how many come: they stand behind the points of this process's cells
+    count: int  # how many come
+    behind: Any  # int32 (Nf, nq, K): which of these is behind a face's point; -1 where none is
     deliveries: dict[Any, Any] = field(default_factory=dict)
 
     def exchanged(self, values: Any) -> Any:
@@ -59,16 +60,13 @@ def cut_of(
     part: Part | None,
     comm: Any,
     places: np.ndarray,
-    count: int,
     points: np.ndarray,
-    neighbour: np.ndarray,
     put: Callable[[np.ndarray], Any],
 ) -> Cut | None:
     """The cut for the points of a rule, or None where nothing is cut.
 
-    `places` (Nf, nq) says where a point of a face lies among the `count` points of a cell, `points` (nq, d - 1)
-    where it is on the face's own reference cell. The table `neighbour` (Nf, nq, K), of all points of all cells,
-    is told of those that come, which are numbered from there on.
+    `places` (Nf, nq) says where a point of a face lies among the points of a cell, `points` (nq, d - 1) where
+    it is on the face's own reference cell.
     """
     if part is None or not len(part.faces):
         return None
@@ -83,13 +81,15 @@ def cut_of(
     faces, cells = part.faces[outgoing], part.local_cells[outgoing]
     mine = places[faces[:, None], turned] * K + cells[:, None]
     faces, cells = part.faces[incoming], part.local_cells[incoming]
-    neighbour[faces, :, cells] = count * K + np.arange(len(incoming) * nq).reshape(-1, nq)
+    behind = np.full((*places.shape, K), -1, np.int32)
+    behind[faces, :, cells] = np.arange(len(incoming) * nq).reshape(-1, nq)
     return Cut(
         comm,
         put(mine.reshape(-1).astype(np.int32)),
         _runs(part.ranks[outgoing], nq),
         _runs(part.ranks[incoming], nq),
         len(incoming) * nq,
+        put(behind),
     )
 
 
@@ -98,7 +98,7 @@ def cells_behind(part: Part | None, comm: Any, mesh: Mesh, put: Callable[[np.nda
     near = mesh.neighbour_cells[:, None].astype(np.int32)
     e = element(mesh.cell, 1)
     centre = element(e.face_cell, 1).vertices.mean(0, keepdims=True) if e.dims > 1 else np.zeros((1, 0))
-    cut = cut_of(part, comm, np.zeros((len(e.faces), 1), int), 1, centre, near, put)
+    cut = cut_of(part, comm, np.zeros((len(e.faces), 1), int), centre, put)
     return put(near), cut
 
 
@@ -112,12 +112,13 @@ def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
 def behind(values: Any, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
     """What each field of values (n, points, K) is behind faces, in the shape of `neighbour`, (Nf, nq, K).
 
-    `neighbour` says which point a face's neighbour has there, of all points K, and of what comes.
+    `neighbour` says which point a face's neighbour has there, of all points K; on the cut any.
     """
-    if cut is not None:
-        n = values.shape[0]
-        values = mb.concat([mb.reshape(values, (n, -1)), mb.transpose(cut.exchanged(values))], axis=1)
-    return tuple([mb.reshape(values[i], (-1,))[neighbour] for i in range(values.shape[0])])
+    here = [mb.reshape(values[i], (-1,))[neighbour] for i in range(values.shape[0])]
+    if cut is None:
+        return tuple(here)
+    came = cut.exchanged(values)
+    return tuple([mb.where(cut.behind >= 0, came[:, i][cut.behind], x) for i, x in enumerate(here)])
 
 
 def sent_ahead(values: Any, cut: Cut | None) -> Any:

@@ -160,6 +160,22 @@ def test_joint_kernels_are_lowered():
         assert_same(mb.to_numpy(made), want, rtol=1e-13)
 
 
+def test_lines_and_sizes_of_joint_kernels():
+    def f(a, b):
+        x = mb.sin(a) * 2
+        y = mb.sin(b) * 2
+        return x, y
+
+    a, b = mb.ones(5), mb.ones(9)
+    found = mb.compile(f).profile(a, b, times=1, within=True)
+    assert len(found.lines) == 2 and all(line.share > 0 for line in found.lines)
+    compiled = mb.compile(f, sizes="any")
+    for n, m in ((5, 9), (9, 5), (20, 30), (31, 7), (8, 8), (64, 65)):
+        for made, size in zip(compiled(mb.ones(n), mb.ones(m)), (n, m), strict=True):
+            assert_same(mb.to_numpy(made), np.sin(np.ones(size)) * 2, rtol=1e-14)
+    assert "any" in str(compiled.explain(a, b).facts["sizes"])
+
+
 def test_what_waits_for_another_or_for_a_message_is_none():
     x, y = mb.ones(5), mb.ones(8)
     chained = mb.compile(lambda x: flux(mb.materialize(flux(x, x))[1:], 2.0))

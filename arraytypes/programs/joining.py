@@ -61,7 +61,11 @@ def joined(steps: Sequence[Step], apart_from: Iterable[int] = ()) -> list[Step]:
         latest.update(dict.fromkeys(keys, at))
     made: list[Step] = []
     for members in found:
-        step = members[0] if len(members) == 1 else JoinedStep(members)  # type: ignore[arg-type]
+        step = members[0]
+        if len(members) > 1:
+            for member in members:
+                member.number = -1  # (it is none of the plan's)
+            step = JoinedStep(members)  # type: ignore[arg-type]
         step.number = len(made)
         made.append(step)
     return made

@@ -24,7 +24,16 @@ import numpy as np
 
 from mirabelle.arraytypes.programs.graph import Fold, Map, Node, Update, input_node, is_barrier
 from mirabelle.arraytypes.programs.running import StepByStep
-from mirabelle.arraytypes.programs.steps import FoldStep, KernelStep, Plan, Ref, Step, Storage, whole
+from mirabelle.arraytypes.programs.steps import (
+    FoldStep,
+    JoinedStep,
+    KernelStep,
+    Plan,
+    Ref,
+    Step,
+    Storage,
+    whole,
+)
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import cast, intern, signature
 from mirabelle.dispatch.schedule import SCALAR, Request
@@ -232,10 +241,21 @@ def _read(step: Any, leaves: list[Ref]) -> int:
 
 def works_of(step: Step) -> dict[Line, Work]:
     """What each line does in a step that is a kernel; what stages of several lines do is divided evenly."""
-    if not isinstance(step, (KernelStep, FoldStep)):
-        return {}
-    stages = Stages(step)
     found: dict[Line, Work] = {}
+    if isinstance(step, JoinedStep):
+        for member in step.members:
+            for line, work in works_of(member).items():
+                before = found.get(line, Work())
+                found[line] = Work(
+                    before.read + work.read,
+                    before.written + work.written,
+                    before.flops + work.flops,
+                    before.cost + work.cost,
+                )
+        return found
+    if not isinstance(step, (KernelStep, FoldStep)):
+        return found
+    stages = Stages(step)
     for lines, work in zip(stages.lines, stages.works(), strict=True):
         for line in lines:
             n = len(lines)
@@ -261,7 +281,8 @@ class Dissecting(StepByStep):
         self.shares: dict[int, dict[Line, float]] = {}
 
     def step(self, step: Step, views: dict[int, Any]) -> None:
-        if step.number in self.wanted and step.number not in self.shares:
+        wanted = step.number in self.wanted and not isinstance(step, JoinedStep)  # (it is estimated)
+        if wanted and step.number not in self.shares:
             self.shares[step.number] = self.measured(step, views)
         super().step(step, views)
 

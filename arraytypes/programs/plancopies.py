@@ -17,6 +17,7 @@ from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
     FoldStep,
+    JoinedStep,
     KernelStep,
     Plan,
     ProductStep,
@@ -222,6 +223,9 @@ class _Copy:
             request = self.request(step.request)
             self.same(len(step.dests))
             return KernelStep(step.nodes, request, [self.ref(d) for d in step.dests])
+        if kind is JoinedStep:
+            self.same(len(step.members))
+            return JoinedStep([self.step(member) for member in step.members])  # type: ignore[misc]
         if kind is FoldStep:
             request = self.request(step.request)
             self.same((step.axes, len(step.dests)))

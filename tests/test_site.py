@@ -278,6 +278,12 @@ def test_what_help_says_of_parameters_is_what_a_function_takes(called):
 # Pages that are made of results
 
 
+def test_each_result_is_on_a_page_or_left_out_for_a_reason():
+    said = [name for _, names in results.PAGES.values() for name in names.split()]
+    said += [name for names in results.NOT_SHOWN.values() for name in names.split()]
+    assert sorted(said) == sorted(path.stem for path in results.RESULTS.glob("*.json"))
+
+
 def test_the_results_on_the_pages_are_there_and_have_times():
     for _, names in results.PAGES.values():
         for name in names.split():
@@ -297,6 +303,16 @@ def test_the_results_on_the_pages_are_there_and_have_times():
         ({"best_s": {"NumPy": 2.0}}, {"NumPy": 2.0}),
         ({"numpy_s": 2.0, "mirabelle_s": 1.0, "first_s": 5.0}, {"numpy": 2.0, "mirabelle": 1.0}),
         ({"us": {"alone": 3.0}}, {"alone": 3e-6}),
+        ({"name": "adi", "first": 3.0, "numpy": 2.0, "eager": 1.0, "cupy": None}, {"numpy": 2.0, "eager": 1.0}),
+        (
+            {
+                "numpy_s": {"cpu": 1.0, "wall": 2.0},
+                "best_s": {"cpu": 3.0, "wall": 4.0},
+                "first_s": {"wall": 9.0},
+            },
+            {"numpy": 2.0, "mirabelle": 4.0},
+        ),
+        ({"plan_us": 3.0, "library_us": 2.0, "build_s": 4.0, "kB": 1.0}, {"plan": 3e-6, "library": 2e-6}),
         ({"name": "x", "elements": 3, "ratio": 2.0}, {}),
     ],
 )
@@ -308,6 +324,9 @@ def test_commands_name_the_benchmark():
     assert results.command("npkernels") == "python -m benchmarks npkernels"
     assert results.command("programs_kernels") == "python -m benchmarks programs kernels"
     assert results.command("dg_scaling_CuArray") == "python -m benchmarks dg scaling --array CuArray"
+    folder = "python -m benchmarks npkernels --sources FOLDER"
+    assert results.command("npkernels_sources") == folder
+    assert results.command("npkernels_sources_CuArray") == f"{folder} --array CuArray"
     assert results.command("gpu_npkernels") == "python -m benchmarks gpu npkernels"
 
 

@@ -13,12 +13,21 @@ from docs import figures
 from docs.site import drawings
 
 RESULTS = figures.ROOT / "benchmarks" / "results"
-# Pages: (title, results). What is not listed (logs of tests, tables of registers) is on none.
+# Pages: (title, results).
 PAGES = {
-    "programs": ("Whole programs", "npkernels programs_kernels newcomers paper_julia loops"),
-    "expressions": ("Expressions and functions", "fusion overhead dispatch sharing first_use startup random"),
+    "programs": (
+        "Whole programs",
+        "npkernels npkernels_sources plainprograms programs_kernels newcomers paper_julia loops",
+    ),
+    "expressions": (
+        "Expressions and functions",
+        "fusion overhead functions dispatch sharing first_use startup random",
+    ),
     "matrices": ("Matrices", "linalg structured sparse krylov patterns"),
-    "cards": ("Cards", "gpu_npkernels gpu_bandwidth gpu_reductions gpu_ranges gpu_paper gpu_launch gpu_graphs"),
+    "cards": (
+        "Cards",
+        "gpu_npkernels npkernels_sources_CuArray gpu_elementloops gpu_bandwidth gpu_reductions gpu_ranges gpu_paper gpu_launch gpu_graphs",
+    ),
     "processes": (
         "Processes",
         "distributed_scaling distributed_halo distributed_overhead distributed_redistribution "
@@ -28,13 +37,23 @@ PAGES = {
         "Meshes and flows",
         "meshdata gpu_meshdata dg_host dg_gpu dg_split dg_scaling dg_scaling_CuArray",
     ),
-    "compiling": ("Compiling", "programs_latency programs_overhead transformations"),
+    "compiling": ("Compiling", "programs_latency programs_overhead transformations ahead"),
+}
+# Results that are on no page, by the reason.
+NOT_SHOWN = {
+    "tests": "gpu_suite gpu_dg gpu_programs gpu_distributed_1 verification verification_h200",
+    "tables of another kind": "gpu_registers gpu_cold dg_setup",
+    "another machine's": "programs_kernels_xeon",
 }
 LABELS = (
-    "name", "case", "program", "loop", "expression", "statement", "text", "figure", "type", "group",
+    "name", "call", "case", "program", "loop", "expression", "statement", "text", "figure", "type", "group",
     "kernel", "contender", "what", "operation", "layout", "array", "processes", "ranks", "arguments",
     "elements", "unknowns", "cells", "nodes", "order", "n", "size", "kernels",
 )  # fmt: skip
+# What a case calls a number of seconds, without a unit.
+CONTENDERS = ("numpy", "eager", "compiled", "cupy")
+# Seconds that are no call's.
+PREPARED = ("first", "again", "took", "seen", "build")
 PEERS = ("numpy", "jax", "numba", "cupy-cuda13x")
 TIMED = re.compile(r"(.+?)(?:_cpu)?[_ ](s|us)(?:_a_turn)?")  # the name of a number that is a time
 SHOWN = 60  # rows of a table; the file has all
@@ -49,6 +68,8 @@ def command(result: str) -> str:
     array = " --array CuArray" if rest.endswith("CuArray") else ""
     if result == "gpu_meshdata":
         return "python -m benchmarks meshdata --array CuArray"
+    if result.startswith("npkernels_sources"):
+        first, rest = "npkernels --sources FOLDER", ""
     if result == "dg_gpu":
         return "python -m benchmarks dg gpu"
     return f"python -m benchmarks {first} {rest.removesuffix('CuArray')}".rstrip() + array
@@ -82,18 +103,22 @@ def times(case: dict[str, Any]) -> dict[str, float]:
     for key, value in case.items():
         if (t := seconds(value)) is not None:
             found["time" if key == "seconds" else key] = t
+        elif isinstance(value, dict) and "wall" in value and key in ("numpy_s", "best_s"):
+            found["numpy" if key == "numpy_s" else "mirabelle"] = value["wall"]
         elif isinstance(value, dict) and key in ("times", "microseconds", "seconds", "best_s", "us"):
             scale = 1e-6 if key == "us" else 1
             for who, t in value.items():
                 one = t * scale if isinstance(t, (int, float)) else seconds(t)
                 if one is not None:
                     found.setdefault(who, one)
+        elif isinstance(value, float) and key in CONTENDERS:
+            found[key] = value
         elif isinstance(value, float) and (told := TIMED.fullmatch(key)):
             found[told[1]] = value * (1e-6 if told[2] == "us" else 1)
     if isinstance(case.get("seconds"), float):
         found["time"] = case["seconds"]
     found = {who: t for who, t in found.items() if t > 0}
-    later = {who: t for who, t in found.items() if who not in ("first", "again", "took", "seen")}
+    later = {who: t for who, t in found.items() if who not in PREPARED}
     return later or found
 
 
@@ -137,7 +162,7 @@ def table(cases: list[dict[str, Any]]) -> str:
 
 
 def as_cases(found: dict[str, Any]) -> list[dict[str, Any]]:
-    cases = found.get("cases", [])
+    cases = next((found[name] for name in ("cases", "programs", "kernels") if name in found), [])
     if isinstance(cases, dict):
         return [{"name": name, **(c if isinstance(c, dict) else {"value": c})} for name, c in cases.items()]
     return list(cases)
@@ -154,10 +179,11 @@ def section(result: str, folder: Path) -> str:
     found = json.loads((RESULTS / f"{result}.json").read_text())
     cases = as_cases(found)
     parts = [f"## {title(result, cases)}", f"`{command(result)}` ({machine(found)})"]
-    if isinstance(found.get("method"), str):
-        parts.append(plain(found["method"]))
-    elif isinstance(found.get("method"), list):
-        parts.append("\n".join(f"- {plain(line)}" for line in found["method"]))
+    about = found.get("method", found.get("note"))
+    if isinstance(about, str):
+        parts.append("\n\n".join(map(plain, about.split("\n\n"))))
+    elif isinstance(about, list):
+        parts.append("\n".join(f"- {plain(line)}" for line in about))
     picture = drawings.beside_numpy([times(case) for case in cases], folder / f"{result}.svg")
     if picture:
         parts.append(f"![How many times as fast as {picture} each contender is]({result}.svg)")

@@ -26,7 +26,8 @@ PAGES = {
     "matrices": ("Matrices", "linalg structured sparse krylov patterns"),
     "cards": (
         "Cards",
-        "gpu_npkernels npkernels_sources_CuArray gpu_elementloops gpu_bandwidth gpu_reductions gpu_ranges gpu_paper gpu_launch gpu_graphs",
+        "gpu_npkernels npkernels_sources_CuArray gpu_elementloops gpu_bandwidth gpu_reductions gpu_ranges "
+        "gpu_paper gpu_launch gpu_graphs",
     ),
     "processes": (
         "Processes",

@@ -29,7 +29,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array, as_selection
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
 from mirabelle.dispatch import loading, verbs
-from mirabelle.dispatch.ops import Op
+from mirabelle.dispatch.ops import Op, foreign_name
 from mirabelle.dispatch.verbs import ADAPTED, UFUNC_OPERATORS, UFUNCS
 
 # Ufuncs
@@ -164,7 +164,7 @@ def _as_numbers(objects: Any) -> np.ndarray:
 @functools.cache
 def _operation(ufunc: np.ufunc) -> Op:
     # The cost of a function of unknown work: storing its values beats computing them again.
-    return Op(ufunc.__name__, ufunc.nin, nout=ufunc.nout, ufunc=ufunc, cost=60)
+    return Op(foreign_name(ufunc.__name__), ufunc.nin, nout=ufunc.nout, ufunc=ufunc, cost=60)
 
 
 def _refuse_options(name: str, options: dict[str, Any]) -> None:

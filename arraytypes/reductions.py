@@ -20,7 +20,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.misuse import explained
-from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.ops import TABLE, foreign_name
 from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted
@@ -368,7 +368,7 @@ def reduction_of(op: Any, init: Any = None) -> Reduction:
             f"Reducing with {getattr(op, '__name__', op)!r} needs its neutral element, because what an "
             "empty part gives is not known. Give it: `init=0`."
         )
-    return Reduction(getattr(op, "__name__", "function"), None, op, init)
+    return Reduction(foreign_name(getattr(op, "__name__", "function")), None, op, init)
 
 
 @verbs.mapreduce_.method

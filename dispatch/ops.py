@@ -183,3 +183,16 @@ def _make() -> None:
 
 
 _make()
+
+# The names of reductions, which have a table of their own.
+_REDUCED = {"sum", "prod", "min", "max", "any", "all"}
+
+
+def foreign_name(name: str) -> str:
+    """The name of an operation that is somebody else's function: none that says what one of ours does.
+
+    >>> foreign_name("smooth"), foreign_name("copy")
+    ('smooth', 'user_copy')
+    """
+    ours = name in TABLE or name in _REDUCED or name.startswith("pick")
+    return f"user_{name}" if ours else name

@@ -329,3 +329,34 @@ def test_reducing_with_closures():
     for limit in (1.5, 2.5):
         expected = sum(v for v in (1.0, 2.0, 3.0) if v < limit)
         assert float(mb.reduce(lambda u, v: u + v if v < limit else u, x, init=0.0)) == expected
+
+
+NAMED = [
+    "copy",
+    "cast",
+    "where",
+    "real",
+    "maximum",
+    "bitwise_or",
+    "positive",
+    "place",
+    "gather",
+    "pick0",
+    "picky",
+    "sum",
+]
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_function_may_have_the_name_of_an_operation_of_ours(name, family):
+    scope = {"__name__": __name__}
+    exec(f"def {name}(a, b):\n    return a * 0.5 + b + 7.5\n", scope)
+    f, x = scope[name], np.linspace(-2.0, 2, 3000)
+    given, expected = family(x), f(x, x)
+    assert_same(mb.broadcast(f, given, given), expected)
+    assert_same(-mb.broadcast(f, given, given) * 2, -expected * 2)
+    assert_same(mb.max(mb.broadcast(f, given, given)), expected.max())
+    if family is mb.HostArray:
+        assert_same(mb.compile(lambda v: -(-mb.broadcast(f, v, v)) * 1)(given), expected)
+        assert_same(mb.mapreduce(lambda v: v, f, given, init=0.0), functools.reduce(f, x, 0.0), rtol=1e-12)

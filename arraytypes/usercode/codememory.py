@@ -43,9 +43,23 @@ def watch() -> None:
             global _taken
             _inside.depth = depth = getattr(_inside, "depth", 1) - 1
             if depth == 0:
+                _forget_expressions()
                 _taken += max(0, _resident() - _inside.before)
 
     event.register("numba:compile", Listener())
+
+
+def _forget_expressions() -> None:
+    """Have Numba let go of what it compiled for array expressions within functions.
+
+    It keeps them by code that is made anew for each expression, so that nobody finds them again; with them it
+    keeps the functions. (They are linked into what calls them.)
+    """
+    from numba.core.registry import cpu_target
+
+    kept = getattr(cpu_target.target_context, "cached_internal_func", {})
+    for key in [k for k in list(kept) if getattr(k[0], "co_name", "").startswith("__numba_array_expr_")]:
+        kept.pop(key, None)
 
 
 def _resident() -> int:

@@ -21,7 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.usercode.capturednumbers import lift
 from mirabelle.arraytypes.usercode.codememory import watch
 from mirabelle.dispatch.errors import UserFunctionError
-from mirabelle.dispatch.ops import Op, forgetting
+from mirabelle.dispatch.ops import Op, foreign_name, forgetting
 
 
 def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
@@ -36,11 +36,8 @@ def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
     assert f is not None
     name = getattr(f, "__name__", op.name)
     shown = ", ".join(d.name for d in dtypes)
-    dispatcher = jitted(f)
     try:
-        argtypes = tuple(from_dtype(d) for d in dtypes)
-        dispatcher.compile(argtypes)
-        result = dispatcher.overloads[argtypes].signature.return_type
+        result = returned_type(jitted(f), tuple(from_dtype(d) for d in dtypes))
     except Exception as e:  # Numba's own, and what its passes meet in code they do not know
         lines = [line.strip() for line in str(e).splitlines() if line.strip()]
         reason = next((x for x in lines if not x.startswith(("Failed", "[1"))), lines[0] if lines else "")
@@ -76,6 +73,47 @@ class UserOp(Op):
 
     def returned(self, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         return infer(self, dtypes)
+
+
+def returned_type(dispatcher: Any, argtypes: tuple[Any, ...]) -> Any:
+    """What Numba infers that a function returns.
+
+    No machine code is made of it, which Numba would never give back (see codememory.py): that of a kernel which
+    calls it is made when there is one.
+    """
+    from numba.core import bytecode, compiler, types
+    from numba.core.untyped_passes import ExtractByteCode
+
+    if argtypes in dispatcher.overloads:
+        return dispatcher.overloads[argtypes].signature.return_type
+    target = dispatcher.targetdescr
+    typing, context = target.typing_context, target.target_context
+    typing.refresh(), context.refresh()
+    flags = compiler.Flags()
+    target.options.parse_as_flags(flags, dispatcher.targetoptions)
+    inference = _inference()(typing, context, None, argtypes, None, flags, {})
+    inference.state.func_id = bytecode.FunctionIdentity.from_function(dispatcher.py_func)
+    ExtractByteCode().run_pass(inference.state)
+    (passes,) = inference.define_pipelines()
+    passes.run(inference.state)
+    found = inference.state.return_type
+    return types.unliteral(found)
+
+
+@functools.cache
+def _inference() -> Any:
+    """Numba's pipeline up to types."""
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.typed_passes import NopythonTypeInference
+
+    class Inference(CompilerBase):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_untyped_pipeline(self.state)
+            passes.add_pass(NopythonTypeInference, "types")
+            passes.finalize()
+            return [passes]
+
+    return Inference
 
 
 # For so many functions, those used last, is kept what was made of them: operations, signatures, dispatchers of
@@ -124,9 +162,19 @@ def _dispatcher(f: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy")(_compilable(f))
 
 
+def _others(f: Any) -> dict[str, Any]:
+    """The plain functions that a function calls, by its names for them."""
+    return {n: v for n, v in captures(f).items() if isinstance(v, types.FunctionType) and v is not f}
+
+
+def calls_no_other(f: types.FunctionType) -> bool:
+    """Does a function call no plain function of its user's?"""
+    return not _others(f)
+
+
 def _compilable(f: Any) -> Any:
     """`f`, with the plain functions it calls compiled too (Numba takes only compiled ones)."""
-    called = {n: v for n, v in captures(f).items() if isinstance(v, types.FunctionType) and v is not f}
+    called = _others(f)
     if not called:
         return f
     compiled = {n: jitted(v) for n, v in called.items()}
@@ -142,7 +190,7 @@ def _without_defaults(f: Any, nin: int) -> Any:
     if not f.__defaults__ or f.__code__.co_argcount <= nin:
         return f
     names = ", ".join(f"a{i}" for i in range(nin))
-    scope: dict[str, Any] = {"inner": jitted(f)}
+    scope: dict[str, Any] = {"inner": f}
     exec(f"def of_some({names}):\n    return inner({names})\n", scope)
     scope["of_some"].__name__ = f.__name__
     return scope["of_some"]
@@ -265,7 +313,7 @@ def _flip(f: Callable[..., Any], bound: int, nin: int) -> Op:
     op: Op | None = _ops.used(key)
     if op is not None:
         return op
-    inner = jitted(f)
+    inner = f if isinstance(f, types.FunctionType) else jitted(f)
     tail = ", ".join(f"b{i}" for i in range(bound))
     head = ", ".join(f"a{i}" for i in range(nin))
     scope: dict[str, Any] = {"inner": inner}
@@ -288,7 +336,7 @@ def _operation(key: Any, f: Callable[..., Any], nin: int) -> Op:
         name = getattr(f, "__name__", "function")
         name = "function" if name == "<lambda>" else name
         # Whether it is pure nobody can tell: it is never hoisted, and evaluated once an element.
-        op = _ops[key] = UserOp(f"{name}", nin, scalar=f, cost=10, pure=False)
+        op = _ops[key] = UserOp(foreign_name(name), nin, scalar=f, cost=10, pure=False)
         if len(_ops) > KEPT:  # (some at once: whoever keeps things is asked to look through them)
             forget(KEPT - KEPT // 4)
     return op

@@ -27,6 +27,8 @@ from mirabelle.backends.codegen.source import Source
 RETRY = 1.0
 # How many kernels one helper has waiting before another starts.
 _ENOUGH = 3
+# After so many kernels a helper ends, and another takes its place: LLVM gives back nothing of its memory.
+MOST = 400
 # The name of the source of a function of `mb.jit` (see overloadjobs.py).
 OVERLOAD = "overload"
 # Pipes that can be asked whether there is something in them are what helpers need.
@@ -192,6 +194,10 @@ class Helpers:
         with self.lock:
             if self.over or not _PIPES:
                 return False
+            for h in self.helpers:
+                if h.number >= MOST and not h.waiting and h.process is not None:
+                    h.stop()
+                    h.__init__()  # type: ignore[misc]
             alive = [h for h in self.helpers if not h.dead]
             running = sorted([h for h in alive if h.process is not None], key=_load)
             # (A helper takes a second to start: two kernels are sooner compiled by one that is there.)

@@ -26,6 +26,8 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[
 def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[bytes, str]:
     """The object code of a kernel and the symbol to call. `functions`: what the source calls."""
     result = compiled_by_numba(text, name, functions)
+    if result.library.has_dynamic_globals and any(isinstance(f, bytes) for f in functions.values()):
+        raise ValueError("It refers to addresses of this process.")
     return result.library._get_compiled_object(), result.fndesc.llvm_func_name
 
 
@@ -38,7 +40,7 @@ def compiled_by_numba(text: str, name: str, functions: dict[str, Any]) -> Any:
 
     scope = dict(primitives.shared_namespace())
     for label, function in functions.items():
-        scope[label] = primitives.builtin_function(function) if isinstance(function, str) else function
+        scope[label] = _callable(function)
     filename = remember(text)
     exec(compile(text, filename, "exec"), scope)
     make: Any = njit
@@ -52,6 +54,20 @@ def compiled_by_numba(text: str, name: str, functions: dict[str, Any]) -> Any:
     compiled.compile(types.void(*[types.int64] * 8))
     (result,) = compiled.overloads.values()
     return result
+
+
+def _callable(function: Any) -> Any:
+    """What a kernel calls: one of ours by its name, a user's as another process described it, or as it is."""
+    if isinstance(function, str):
+        from mirabelle.backends.host import primitives
+
+        return primitives.builtin_function(function)
+    if not isinstance(function, bytes):
+        return function
+    from mirabelle.arraytypes.usercode.userfunctions import jitted
+    from mirabelle.backends.host import overloadjobs
+
+    return jitted(overloadjobs.rebuilt(function))
 
 
 def remember(text: str) -> str:

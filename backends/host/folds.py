@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -14,14 +15,11 @@ from mirabelle.dispatch.ops import forgetting
 
 @lru_cache(maxsize=64)
 def _compiled(op: Callable[..., Any], scan: bool) -> Any:
-    import numba
+    from mirabelle.backends.host import scalarloops
 
-    from mirabelle.arraytypes.usercode.userfunctions import jitted
-
-    f = jitted(op)
+    f = _called(op)
     if scan:
 
-        @numba.njit(nogil=True, error_model="numpy")
         def scan_rows(rows, out):  # type: ignore[no-untyped-def]
             for i in range(rows.shape[0]):
                 total = rows[i, 0]
@@ -30,9 +28,8 @@ def _compiled(op: Callable[..., Any], scan: bool) -> Any:
                     total = f(total, rows[i, j])
                     out[i, j] = total
 
-        return scan_rows
+        return scalarloops.engine(scan_rows, {})
 
-    @numba.njit(nogil=True, error_model="numpy")
     def fold_rows(rows, init, out):  # type: ignore[no-untyped-def]
         for i in range(rows.shape[0]):
             total = init
@@ -40,7 +37,16 @@ def _compiled(op: Callable[..., Any], scan: bool) -> Any:
                 total = f(total, rows[i, j])
             out[i] = total
 
-    return fold_rows
+    return scalarloops.engine(fold_rows, {})
+
+
+def _called(op: Any) -> Any:
+    """A function as others call it: as one of `mb.jit`, whose callers are kept on disk, too."""
+    from mirabelle.arraytypes.jit import Jitted
+    from mirabelle.arraytypes.usercode import userfunctions
+
+    plain = isinstance(op, types.FunctionType) and userfunctions.calls_no_other(op)
+    return Jitted(op, {}) if plain else userfunctions.jitted(op)
 
 
 forgetting.append(_compiled.cache_clear)

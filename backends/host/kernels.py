@@ -97,13 +97,69 @@ def _report(key: Any, source: Source) -> None:
 
 
 def _of_users(source: Source, functions: dict[str, Any]) -> Any:
-    """A kernel that calls users' functions, which live in this process: so it is compiled here.
+    """A kernel that calls users' functions, which live in this process.
 
-    Who asks keeps it, since the functions may be let go.
+    The first are compiled here, at once. What LLVM leaves behind of each stays for good (see codememory.py), so
+    that further ones are compiled by a helper, if it can be told what the functions are: a helper ends after
+    some kernels. Who asks keeps the kernel, since the functions may be let go.
     """
     if counters.active:
         counters.add(compilations=1)
-    return _compile_here(source, {**_builtins(source), **functions}, None)
+    if enough_here():
+        found = _by_helper(source, functions)
+        if found is not None:
+            return found
+    count_here()
+    return _compile_here(source, {**_builtins(source), **_called_from(functions)}, None)
+
+
+# So many functions of users, and kernels that call such, are compiled in this process.
+COMPILED_HERE = 16
+_compiled_here = 0
+
+
+def count_here() -> None:
+    """Count what was compiled of users' functions in this process."""
+    global _compiled_here
+    _compiled_here += 1
+
+
+def enough_here() -> bool:
+    """Has so much been compiled in this process that helpers should do the rest?"""
+    return _compiled_here >= COMPILED_HERE and settings.compiler == "process"
+
+
+def _called_from(functions: dict[str, Any]) -> dict[str, Any]:
+    from mirabelle.arraytypes.usercode.userfunctions import jitted
+
+    return {label: jitted(f) for label, f in functions.items()}
+
+
+def _by_helper(source: Source, functions: dict[str, Any]) -> Any:
+    """A kernel that calls users' functions, compiled by a helper; None if that cannot be."""
+    from mirabelle.backends.host import overloadjobs
+
+    described = {label: overloadjobs.described(f) for label, f in functions.items()}
+    if None in described.values():
+        return None
+    entry = diskcache.entry_key([compiler.target_tag(), source.text, *map(repr, sorted(described.items()))])
+    key = ("user functions", entry)
+    stored = diskcache.read(entry)
+    if stored is None:
+        where = diskcache.folder()
+        called: Any = {**_builtins(source), **described}
+        if not ask(background.Job(key, source, called, entry, None if where is None else str(where))):
+            return None
+        found = _await(key)
+        _kernels.pop(key, None)
+        if type(found) is not _Code:
+            return None
+        stored = found.code, found.symbol
+    compiler.remember(source.text)
+    try:
+        return compiler.load(*stored)
+    except OSError:
+        return None
 
 
 def _builtins(source: Source) -> dict[str, str]:

@@ -83,6 +83,22 @@ class _Kept(ContentCache):
         self.contents = stored(data)
 
 
+def described(f: Any) -> bytes | None:
+    """A plain function of a user's for another process, with the plain functions it calls; None if that would
+    not find it."""
+    if not isinstance(f, types.FunctionType):
+        return None
+    try:
+        return pickle.dumps(_described(f, [], plain=True))
+    except (_Unknown, pickle.PicklingError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def rebuilt(sent: bytes) -> Any:
+    """The function that was `described`."""
+    return _rebuilt(pickle.loads(sent), [])
+
+
 # Functions as data
 
 
@@ -122,25 +138,32 @@ class _Public(NamedTuple):
     name: str
 
 
-def _described(f: Any, seen: list[Any], options: dict[str, Any] | None = None) -> _Function | _Again:
-    # (A function and its compiled form are two things.)
+def _described(
+    f: Any, seen: list[Any], options: dict[str, Any] | None = None, plain: bool = False
+) -> _Function | _Again:
+    """A function. `plain`: those it calls may be plain, too.
+
+    (A function and its compiled form are two things.)
+    """
     for at, (g, how) in enumerate(seen):
         if g is f and how == options:
             return _Again(at)
     seen.append((f, options))
     code = f.__code__
-    closure = None if f.__closure__ is None else tuple([_value(c.cell_contents, seen) for c in f.__closure__])
+    closure = (
+        None if f.__closure__ is None else tuple([_value(c.cell_contents, seen, plain) for c in f.__closure__])
+    )
     names = sorted(names_in(code) & set(f.__globals__))
-    outside = {name: _value(f.__globals__[name], seen) for name in names}
-    defaults = _value(f.__defaults__, seen)
+    outside = {name: _value(f.__globals__[name], seen, plain) for name in names}
+    defaults = _value(f.__defaults__, seen, plain)
     return _Function(marshal.dumps(code), f.__module__, f.__qualname__, defaults, closure, outside, options)
 
 
-def _value(x: Any, seen: list[Any]) -> Any:
+def _value(x: Any, seen: list[Any], plain: bool = False) -> Any:
     if isinstance(x, _PLAIN) or (isinstance(x, np.ndarray) and x.dtype.kind in "biufc"):
         return x
     if type(x) is tuple:
-        return tuple([_value(y, seen) for y in x])
+        return tuple([_value(y, seen, plain) for y in x])
     if isinstance(x, types.ModuleType):
         if x.__name__.partition(".")[0] not in _MODULES:
             raise _Unknown  # (a helper runs no module of the user's)
@@ -150,6 +173,8 @@ def _value(x: Any, seen: list[Any]) -> Any:
         if getattr(home, x.__name__, None) is not x:
             raise _Unknown
         return _Public(x.__module__, x.__name__)
+    if plain and isinstance(x, types.FunctionType):
+        return _described(x, seen, None, plain)
     python = getattr(x, "python", None)
     if not isinstance(python, types.FunctionType) or not isinstance(getattr(x, "options", None), dict):
         raise _Unknown

@@ -81,6 +81,7 @@ class ContentCache(caching._Cache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         if counters.active:
             counters.add(compilations=1)
+        kernels.count_here()
         contents = stored(data)
         key = self.key(sig, data.codegen) if contents is not None else None
         if key is not None and contents is not None:

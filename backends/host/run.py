@@ -15,7 +15,6 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import force_temporary
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.usercode.userfunctions import jitted
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, Source, compilable, function_name
@@ -138,7 +137,7 @@ def kernel_for(program: Program, how: Layout, wait: bool = False) -> Any:
         entry = program.plans[how] = _Entry(range_source(program, how))
     if entry.kernel is None:
         if program.user_functions:
-            functions: dict[str, Any] = {function_name(op): jitted(op.scalar) for op in program.user_functions}
+            functions: dict[str, Any] = {function_name(op): op.scalar for op in program.user_functions}
             entry.kernel = kernels.get(entry.source, wait=True, functions=functions)
             return entry
         entry.kernel = kernels.get(entry.source, wait)

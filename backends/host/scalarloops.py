@@ -5,6 +5,7 @@ Imported when the first such function is called; so is Numba.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import linecache
 import operator
@@ -34,7 +35,7 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     make: Any = numba.njit
     dispatcher = make(**{"nogil": True, "error_model": "numpy", **options})(function)
     dispatcher._cache = ContentCache(function, options)
-    dispatcher.compile = _quietly(dispatcher.compile)
+    dispatcher.compile = _quietly(dispatcher)
     return dispatcher
 
 
@@ -60,11 +61,17 @@ def _(jitted: Jitted, args: Any) -> bool:
         raise (explained(error, jitted, args) or error) from None
 
 
-def _quietly(compile: Any) -> Any:
-    """Without Numba's advice on speed, which where warnings are errors would end in the middle."""
+def _quietly(dispatcher: Any) -> Any:
+    """Its `compile` without Numba's advice on speed, which would end it where warnings are errors."""
     from numba.core.errors import NumbaPerformanceWarning
 
+    compile = dispatcher.compile
+
     def compiled(*args: Any, **kwargs: Any) -> Any:
+        if kernels.enough_here() and type(args[0]) is tuple:
+            # (What is asked for here is waited for, and found in the cache; what is refused says here why.)
+            with contextlib.suppress(kernels.Refused):
+                overloadjobs.is_coming(dispatcher, args[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaPerformanceWarning)
             return compile(*args, **kwargs)

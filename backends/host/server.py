@@ -77,10 +77,11 @@ def main(parent: int) -> None:
     # Whatever Numba prints must not mix with the answers.
     os.dup2(2, 1)
     next_request = _requests(sys.stdin.buffer)
-    from mirabelle.backends.host import diskcache
+    from mirabelle.backends.host import diskcache, kernels
     from mirabelle.backends.host.background import OVERLOAD
     from mirabelle.backends.host.compiler import compile_source
 
+    kernels.COMPILED_HERE = sys.maxsize  # (a helper has no helpers)
     while True:
         number, text, name, functions, entry, folder = pickle.loads(next_request())
 

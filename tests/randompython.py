@@ -434,7 +434,9 @@ def failures(count: int, seed: int, folder: str, make=None, show=False) -> list[
             given = arguments(number, writer.kinds, turn)
             mine = [make(a.copy()) if isinstance(a, np.ndarray) else a for a in given]
             wanted = outcome(module.program, given)
-            got = outcome(compiled, mine)
+            # (At first loops run while they are compiled.)
+            with mb.settings.changed(compiler="thread" if turn else "process"):
+                got = outcome(compiled, mine)
             said = differs(
                 [np.asarray(mb.to_numpy(g) if isinstance(g, mb.AbstractArray) else g) for g in got]
                 if isinstance(got, list)

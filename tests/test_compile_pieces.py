@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 import pytest
 import randompython
+import randomshapes
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs.elementcalls import ElementLoop
@@ -49,6 +50,11 @@ def agree(f, *args, make=H, turns=3, rtol=1e-12, flatten=listed):
 @pytest.mark.parametrize("first", range(0, 100, 10))
 def test_random_python_programs_are_numpys(tmp_path, first):
     assert randompython.failures(10, 40_000 + first, tmp_path) == []
+
+
+@pytest.mark.parametrize("first", range(0, 12, 6))
+def test_random_programs_of_other_shapes_are_numpys(tmp_path, first):
+    assert randomshapes.failures(6, 60_000 + first, tmp_path) == []
 
 
 @pytest.mark.parametrize("place", [mb.RefArray, mb.CuArray])

@@ -1,5 +1,5 @@
-"""Random NumPy programs of the shapes that `randompython` does not write: nested functions and closures, helpers
-with several returns, early returns out of loops, tuples, lists and dictionaries of arrays, `enumerate`, `zip` and
+"""Random NumPy programs of shapes that `randompython` does not write: nested functions and closures, helpers
+with several returns, early returns out of loops, tuples, lists and dictionaries of arrays, `enumerate`, `zip`,
 `reversed`, parts with negative and variable steps, two names of one memory, indices that repeat, loops over two
 dimensions with conditions, and all dtypes from bool to uint64.
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from randompython import loaded, outcome  # noqa: E402
+from randompython import loaded, outcome
 
 KINDS = ["f8"] * 5 + ["f4", "i8", "i8", "i4", "i2", "i1", "u1", "u2", "u4", "u8", "?", "c16"]
 HEAD = """import math
@@ -175,13 +175,13 @@ class Shapes:
 
     def statement(self) -> list[str]:
         kinds = [
-            "new", "new", "write", "part", "aliased", "tupled", "listed", "keyed", "repeated", "picked", "closure",
-            "shifted", "stacked", "helper", "number", "comprehended",
+            "new", "new", "write", "part", "aliased", "tupled", "listed", "keyed", "repeated", "picked",
+            "closure", "shifted", "stacked", "helper", "number", "comprehended",
         ]  # fmt: skip
         if self.depth < 2:
             kinds += [
-                "if", "enumerated", "zipped", "reversed", "table", "table", "elements", "elements", "while_array",
-                "left", "over_rows", "histogram", "swapping",
+                "if", "enumerated", "zipped", "reversed", "table", "table", "elements", "elements",
+                "while_array", "left", "over_rows", "histogram", "swapping",
             ]  # fmt: skip
         return getattr(self, "_" + self.dice.choice(kinds))()
 
@@ -493,9 +493,10 @@ class Shapes:
 
     def _left(self) -> list[str]:
         """A return out of a loop."""
+        value = self.dice.choice(["0", "1", "2"])
         return [
             f"for k in range({self.dice.choice(['n', '5', 'len(x)'])}):",
-            f"    if {self.name()}[k % 4] == {self.dice.choice(['0', '1', '2'])} and s > {self.dice.choice(['0.2', '5'])}:",
+            f"    if {self.name()}[k % 4] == {value} and s > {self.dice.choice(['0.2', '5'])}:",
             "        return x, y, A, s, k",
             *self.inner(1),
         ]

@@ -38,8 +38,9 @@ from mirabelle.arraytypes.usercode.rewriting import (
     surely_bound,
 )
 
-# A function that unrolls into more values than these is no longer captured as one program.
-MOST_NODES = 10_000
+# A function that unrolls into more values than these is no longer captured as one program. (Planning takes some
+# 50 µs a value, and where turns work on parts that move, what was unrolled may become one kernel.)
+MOST_NODES = 30_000
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 # What is known of a function is kept with it: who lets go of the function lets go of what was made of it.
 _WRITTEN, _COMPILED = f"{OURS}written", f"{OURS}compiled"
@@ -129,7 +130,8 @@ class Turns:
 
 
 # A loop that would be unrolled into more values than these is a loop of the program, of so many turns at once.
-MOST_UNROLLED, AT_ONCE, MOST_AT_ONCE = 2000, 400, 32
+# (One that looks at the number of its turn is better unrolled, as far as that goes.)
+MOST_UNROLLED, MOST_UNROLLED_INDEXED, AT_ONCE, MOST_AT_ONCE = 2000, 10_000, 400, 32
 
 
 class Repeated:
@@ -153,7 +155,7 @@ class Repeated:
         state = body(turns[0], state)
         made = max(values_made() - before, 1)
         left = turns[1:]
-        if made * len(left) > (MOST_NODES if self.indexed else MOST_UNROLLED) and len(left) >= 4:
+        if made * len(left) > (MOST_UNROLLED_INDEXED if self.indexed else MOST_UNROLLED) and len(left) >= 4:
             several = max(1, min(AT_ONCE // made, MOST_AT_ONCE, len(left) // 2))
             together = _Several(body, left, several)
             try:

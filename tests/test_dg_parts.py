@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from threadranks import on_ranks
 
 import mirabelle as mb
 from mirabelle import dg, launch
@@ -126,6 +127,27 @@ def test_partition_command(tmp_path, capsys):
         dg.read_parts(tmp_path)
     with pytest.raises(ValueError, match="10 processes cannot divide 9 cells"):
         dg.write_parts(dg.read_mesh(tmp_path / "a.vtk"), tmp_path / "b", 10)
+
+
+def gmsh_bytes(mesh):
+    """The size of a gmsh file (2.2, text) of a mesh's cells and vertices."""
+    vertices = np.zeros((mesh.cells.max() + 1, 3))
+    vertices[mesh.cells.T.ravel(), : mesh.dims] = mesh.coordinates.transpose(2, 1, 0).reshape(-1, mesh.dims)
+    nodes = sum(len(f"{i} {x!r} {y!r} {z:g}\n") for i, (x, y, z) in enumerate(vertices.tolist(), 1))
+    cells = sum(len(f"{i} 2 2 5 5 {a} {b} {c}\n") for i, (a, b, c) in enumerate(mesh.cells.T.tolist(), 1))
+    return nodes + cells
+
+
+def test_processes_hold_less_than_half_of_a_mesh_file(tmp_path):
+    """Of a file of triangles that is divided for four beforehand."""
+    mesh = dg.box((70, 70), cell="triangle")
+    dg.write_parts(mesh, tmp_path / "box.parts", 4)
+    found = on_ranks(4, lambda comm: dg.read_parts(tmp_path / "box.parts", comm))
+    assert sum([len(made.part.mesh) for made in found]) == len(mesh)
+    for made in found:
+        arrays = [*vars(made.part.mesh).values(), *vars(made.part).values(), made.numbers]
+        held = sum([x.nbytes for x in arrays if isinstance(x, np.ndarray)])
+        assert 0 < held < gmsh_bytes(mesh) / 2
 
 
 def test_one_process():

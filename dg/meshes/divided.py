@@ -103,6 +103,7 @@ class DividedMesh:
         """The whole mesh, brought together on all processes, which ask for it together."""
         found = self.comm.allgather_object((self.arrays(), self.boundaries()))
         arrays: dict[str, Any] = {name: np.concatenate([a[name] for a, _ in found], axis=-1) for name in ARRAYS}
+        arrays["cells"] = arrays["cells"].astype(np.int64)  # (parts that were read have them in 32 bits)
         faces = {
             name: tuple(np.concatenate([b[name] for _, b in found], axis=1)) for name in self.boundary_names
         }
@@ -183,6 +184,8 @@ def write_parts(mesh: Mesh, folder: Any, n: int, ranks: Any = None) -> None:
         arrays = {f"mesh/{name}": getattr(part.mesh, name) for name in ARRAYS}
         arrays |= {f"boundaries/{name}": np.stack(pair) for name, pair in part.mesh.boundaries.items()}
         arrays |= {name: getattr(part, name) for name in OF_PART} | {"numbers": made.numbers}
+        for name in ("mesh/cells", "numbers"):
+            arrays[name] = narrow(arrays[name])
         with replacing(_file(folder, part.rank)) as fresh:
             np.savez(fresh, **arrays)
     assert made is not None
@@ -247,10 +250,14 @@ def read_parts(folder: Any, comm: Any = None) -> DividedMesh:
     own: dict[str, Any] = {name: arrays[f"mesh/{name}"] for name in ARRAYS}
     mesh = Mesh(cell, order, boundaries=faces, **own)
     first = sum(sizes[: comm.rank])
-    part = Part(
-        mesh, comm.rank, sum(sizes), np.arange(first, first + len(mesh)), **{k: arrays[k] for k in OF_PART}
-    )
+    cells = narrow(np.arange(first, first + len(mesh)))
+    part = Part(mesh, comm.rank, sum(sizes), cells, **{k: arrays[k] for k in OF_PART})
     return DividedMesh(part, arrays["numbers"], sizes, header["boundaries"], fingerprint, comm)
+
+
+def narrow(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of cells or vertices in 32 bits, where these hold them."""
+    return numbers.astype(np.int32) if numbers.max(initial=0) < 2**31 else numbers
 
 
 def _file(folder: Path, rank: int) -> Path:

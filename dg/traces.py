@@ -68,7 +68,7 @@ def cut_of(
     `places` (Nf, nq) says where a point of a face lies among the points of a cell, `points` (nq, d - 1) where
     it is on the face's own reference cell.
     """
-    if part is None or not len(part.faces):
+    if part is None or comm.size == 1:
         return None
     K, nq = len(part.mesh), places.shape[1]
     table = permutation_table(element(part.mesh.cell, 1).face_cell, points)
@@ -88,7 +88,7 @@ def cut_of(
         put(mine.reshape(-1).astype(np.int32)),
         _runs(part.ranks[outgoing], nq),
         _runs(part.ranks[incoming], nq),
-        len(incoming) * nq,
+        max(len(incoming) * nq, 1),  # (of a process without neighbours nobody reads it, and it takes part)
         put(behind),
     )
 
@@ -105,7 +105,7 @@ def cells_behind(part: Part | None, comm: Any, mesh: Mesh, put: Callable[[np.nda
 def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
     """Where the points of each rank begin and end, in rising order."""
     found, first = np.unique(ranks, return_index=True)
-    ends = [*first[1:], len(ranks)]
+    ends = [*first, len(ranks)][1:]
     return {int(r): (int(a) * nq, int(b) * nq) for r, a, b in zip(found, first, ends, strict=True)}
 
 

@@ -143,6 +143,7 @@ def matched_messages(steps: Sequence[Step]) -> None:
     """Raise on all processes if they are not about to send each other what they expect.
 
     They compare it once, before a program first runs: what goes to whom, how long it is, and what is combined.
+    Two processes that have nothing for each other need not have the same exchanges.
     """
     ours = [s for s in steps if isinstance(s, (StartStep, ReduceStep))]
     for comm in {id(s.comm): s.comm for s in ours}.values():
@@ -150,25 +151,46 @@ def matched_messages(steps: Sequence[Step]) -> None:
             continue
         mine = [(s.sizes, shown_line(s.line)) for s in ours if s.comm is comm]
         said = comm.allgather_object(mine)
+        wrong = []
         for rank, theirs in enumerate(said):
-            for k in range(max(map(len, said))):
-                for other, others in enumerate(said[:rank]):
-                    _match(k, (other, others), (rank, theirs))
+            for other, others in enumerate(said[:rank]):
+                both = (other, _between(others, rank)), (rank, _between(theirs, other))
+                k = _first_difference(*both)
+                if k is not None:
+                    wrong.append((k, *both))
+        if wrong:
+            raise _mismatch(*min(wrong, key=lambda found: (found[0], found[2][0], found[1][0])))
 
 
-def _match(k: int, *both: tuple[int, Any]) -> None:
-    """Compare the messages of two processes, the k-th of each."""
+def _between(steps: list[Any], rank: int) -> list[Any]:
+    """The messages of a process that concern another one: what is combined concerns all."""
+    return [(what, line) for what, line in steps if what[0] != "send" or rank in what[1] or rank in what[2]]
+
+
+_NOTHING: Any = ("nothing more", {}, {}), "its end"
+
+
+def _first_difference(one: tuple[int, list[Any]], two: tuple[int, list[Any]]) -> int | None:
+    """Which of the messages of two processes with each other do not fit first, if any."""
+    (p, ours), (q, theirs) = one, two
+    for k in range(max(len(ours), len(theirs))):
+        (word, out, into), _ = ours[k] if k < len(ours) else _NOTHING
+        (other, back, come), _ = theirs[k] if k < len(theirs) else _NOTHING
+        if word != other or out.get(q, 0) != come.get(p, 0) or back.get(p, 0) != into.get(q, 0):
+            return k
+    return None
+
+
+def _mismatch(k: int, *both: tuple[int, list[Any]]) -> TraceError:
+    """The error for the k-th messages of two processes."""
     (p, first), (q, second) = both
-    nothing: Any = ("nothing more", {}, {}), "its end"
-    (one, out, into), here = first[k] if k < len(first) else nothing
-    (two, back, come), there = second[k] if k < len(second) else nothing
-    if one == two and out.get(q, 0) == come.get(p, 0) and back.get(p, 0) == into.get(q, 0):
-        return
+    (one, out, into), here = first[k] if k < len(first) else _NOTHING
+    (two, back, come), there = second[k] if k < len(second) else _NOTHING
     said = [
         f"rank {p} does '{one}' (to rank {q} {out.get(q, 0)} bytes, from it {into.get(q, 0)}) in {here}",
         f"rank {q} does '{two}' (to rank {p} {back.get(p, 0)} bytes, from it {come.get(p, 0)}) in {there}",
     ]
-    raise TraceError(
+    return TraceError(
         f"Ranks {p} and {q} have compiled programs whose messages do not fit: {', and '.join(said)}. They "
         "would wait for each other for ever, so none has begun. What one process sends another takes at the "
         "same place of the program: let exchanges depend on nothing that processes know differently."

@@ -242,7 +242,30 @@ def stops(comm, _):
         assert dg.load(folder / "a.h5", semi).steps == steps[0][-1]
 
 
-CHECKS = {f.__name__: f for f in (examples, messages, files, mistakes, stops)}
+def islands(comm, _):
+    """A process whose cells touch those of no other takes part in what others do, and in no message."""
+    box = dg.box((4, 2))
+    cells = np.concatenate([box.cells, box.cells + box.cells.max() + 1], axis=1)
+    away = box.coordinates + np.array([5.0, 0.0])[:, None, None]
+    mesh = dg.Mesh.from_cells("quadrilateral", cells, np.concatenate([box.coordinates, away], axis=-1), {})
+    n, gas = len(box), dg.CompressibleEuler(2)
+    conditions = dict.fromkeys(mesh.boundary_names, dg.SlipWall())
+
+    def initial(x, t):
+        return gas.conservative((1 + 0.1 * mb.sin(x[0]) * mb.cos(x[1]), 0.1, 0.2, 1.0))
+
+    # Rank 0 has the first box alone, the others share the second.
+    ranks = np.concatenate([np.zeros(n, int), 1 + np.arange(n) * (comm.size - 1) // n])
+    semi = dg.Divided(mesh, gas, dg.Solver(2), conditions, array=ARRAY, ranks=ranks)
+    one = dg.Semidiscretization(mesh, gas, dg.Solver(2), conditions, array=ARRAY.inner)
+    wanted = mb.to_numpy(one.rhs(one.state(initial), one.scalar(0.0)))
+    u, t = semi.state(initial), semi.scalar(0.0)
+    for rhs in (semi.rhs, mb.compile(semi.rhs)):
+        np.testing.assert_allclose(in_order(semi, rhs(u, t)), wanted, atol=1e-12)
+    assert dg.solve(semi, (0.0, 0.02), initial, cfl=0.5).steps > 0
+
+
+CHECKS = {f.__name__: f for f in (examples, messages, files, islands, mistakes, stops)}
 
 
 def main():

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Any
 
-# The `Reads` that note it; None where nobody does.
+# The `Reads` that write it down; None where nobody does.
 current: Any = None

@@ -20,6 +20,17 @@ WHOLE = [
     "xp.concat([{}, {}[:2]], axis=0)[2:]", "{} - {}.max(axis=0)", "{} - {}.sum()", "{} / 4 + {}.mean(axis=0)",
     "{} - {}.min(axis=-1, keepdims=True)", "xp.stack([{}, {}])[1]", "xp.diff({}, axis=0).sum(axis=0) + {}",
 ]  # fmt: skip
+# What looks at shapes.
+SHAPED = [
+    "{t} = {a} / {a}.shape[0]", "{t} = {a} * (1.0 / ({a}.shape[-1] + 1))", "{a}[: {a}.shape[0] // 2] *= 2",
+    "{t} = {a} + 1 if {a}.shape[0] > 20 else {a} - 1", "{t} = {a} if {a}.shape[0] % 2 else -{a}",
+    "{t} = xp.zeros({a}.shape) + {a}", "{t} = {a} + xp.arange({a}.shape[-1])",
+    "{t} = {a} + {a}.reshape({a}.size)[1:].sum()", "{t} = {a} + {a}[{a}.shape[0] // 3] * 2",
+    "{t} = {a} + {a}.reshape(-1, {a}.shape[-1])[0, 0]", "{t} = {a} * min({a}.shape)",
+    "{t} = {a} + ({a}.shape[0] if {a}.shape[0] == {a}.shape[-1] else 2)",
+    "{t} = sum([{a} * k for k in range({a}.shape[0] % 4)], {a})", "{t} = {a} * len({a})",
+    "{t} = {a} + xp.sum({a}[-({a}.shape[0] // 4) :], axis=0)", "{t} = {a} - {a}.sum() / ({a}.size + 1)",
+]  # fmt: skip
 ENDS = [
     "{}.sum()",
     "{}.mean(axis=0)",
@@ -48,13 +59,18 @@ class Draft:
             self.shapes[1] = [full[0] + "+1", *full[1:]]
         self.staggered = self.shapes[1] != full
         names = [f"x{i}" for i in range(len(self.shapes))]
+        shaped = r.random() < 0.6
         lines = []
         whole = ["x0"] if self.staggered else ["x0", "x1"]
         small = names[2:]
         for i in range(r.randrange(1, 7)):
             kind = r.random()
             a = r.choice(whole)
-            if kind < 0.25:
+            if (kind < 0.1 or 0.4 < kind < 0.55) and shaped:
+                lines.append(r.choice(SHAPED).format(t=f"t{i}", a=a))
+                if lines[-1].startswith("t"):
+                    whole.append(f"t{i}")
+            elif kind < 0.25:
                 e = r.choice(UNARY)
                 lines.append(f"t{i} = " + e.format(*[a] * e.count("{}")))
                 whole.append(f"t{i}")

@@ -8,8 +8,10 @@ captured included, are polynomials of the sizes (`sizefits.py`), the plan holds 
 compare when we capture and plan (lengths, offsets, numbers of elements) is linear in each size, and has its
 extremes at corners, so a comparison that comes out alike at all corners does so between them. Two parts may
 be apart in two ways, one before or after the other: so `passes/geometry.py` says in which, and what lies
-between each other's elements is looked at again for the sizes of each call. What the function itself does
-with sizes could be anything: if it reads one, it is captured for each (`extents.py`).
+between each other's elements is looked at again for the sizes of each call.
+
+What the function itself does with lengths is written down, and done again for the sizes of each call
+(`extents.py`): comparisons have to come out as they did, else these sizes get a template of their own.
 
 Where a size matters (an axis that is looped over, a matrix that has to fit a constant), a template is for one
 value of it; sizes that differ by little, as those of staggered grids, may be tied. What remains is captured
@@ -44,6 +46,8 @@ TIED = 2
 MOST_SIZES = 4
 # Lengths of so few elements, components of a vector say, are what they are in all templates.
 SMALL = 4
+# Sizes that are what they are modulo one of these: `n // 2` is a polynomial of even ones.
+STEPS = (1, 2, 4)
 # So often it is tried to make a template for arguments of one kind; so many there may be of them.
 ATTEMPTS, MOST_TEMPLATES = 3, 8
 # The lowest and the highest corner of a box, where nothing speaks against it. (They differ from size to size.)
@@ -58,6 +62,13 @@ class PerSize(Exception):
 
     def __init__(self, why: str, line: Any = None) -> None:
         super().__init__(why if line is None else f"{why}, in {shown_line(line)}")
+
+
+class NoPolynomial(PerSize):
+    """A number is no polynomial of the sizes. (It may be one of their halves, or quarters.)"""
+
+    def __init__(self) -> None:
+        super().__init__("a length or an offset is no polynomial of the sizes")
 
 
 class _Sizeless(Arguments):
@@ -156,7 +167,11 @@ class _Kind:
         if program.inner.home.rank > 1:
             raise PerSize("arrays are divided over processes")
         if program.reads.line is not None:
-            raise PerSize("the function reads a shape", program.reads.line)
+            raise PerSize(
+                f"a length is used as it cannot be written down ({program.reads.why})", program.reads.line
+            )
+        if program.decided.active:
+            raise PerSize("decisions of yours are carried out for each combination")
         if sum(n > SMALL for n in sizes) > MOST_SIZES:
             raise PerSize(f"there are more than {MOST_SIZES} different lengths")
         runs = any(type(x) is Call for x in ordered(program.outputs))
@@ -171,10 +186,15 @@ class _Kind:
             for low, high in _boxes(sizes, free):
                 if runs and not self._small(sizes, at_point(sizes, free, high)):
                     continue
-                try:
-                    return Template(probes, free, low, high)
-                except PerSize as e:
-                    error = error or e
+                for step in STEPS:
+                    try:
+                        return Template(probes, free, low, high, step)
+                    except NoPolynomial as e:
+                        error = error or e
+                    except PerSize as e:
+                        error = error or e
+                        if not program.reads.divides:
+                            break
         raise error or PerSize("a routine is run for each size, to see what it returns")
 
     def _small(self, sizes: tuple[int, ...], largest: tuple[int, ...]) -> bool:
@@ -201,6 +221,7 @@ def _boxes(sizes: tuple[int, ...], free: Free) -> Iterator[tuple[list[int], list
     for low, high in (
         (_LOW, highest),
         (_MIDDLE, highest),
+        ([n - n // 4 for n in own], highest),
         (_LOW, [4 * n for n in own]),
         ([n // 2 for n in own], [2 * n for n in own]),
         ([n - n // 4 for n in own], [n + n // 4 for n in own]),
@@ -227,8 +248,8 @@ def _inside(low: list[int], high: list[int]) -> list[tuple[int, ...]]:
     for k, (a, b) in enumerate(zip(low, high, strict=True)):
         third = (a + (b - a) // 3) // 12 * 12 + 12 * k
         half = ((a + b) // 2 + 4 * k) | 1
-        row = [third, half, third + 4, half - 2]
-        rows.append([n if a < n < b else a + (b - a) * (i + 1) // 6 for i, n in enumerate(row)])
+        row = [third, half, third + 4, half - 2, a + (b - a) // 5, b - (b - a) // 5]
+        rows.append([n if a < n < b else a + (b - a) * (i + 1) // 8 for i, n in enumerate(row)])
     return [p for p in zip(*rows, strict=True) if len(set(p)) == len(p)]
 
 
@@ -240,25 +261,17 @@ class _Probes:
         self.program = program
         self.known: dict[tuple[int, ...], tuple[Parts, Any] | PerSize] = {}
         self.every: Free = tuple([((i, 0),) for i, n in enumerate(sizes) if n > SMALL])
-        # (Powers of two are special: a division by one is a product.)
-        odd = tuple([n | 1 if n > SMALL else n for n in sizes])
-        try:
-            if len(set(odd)) < len(odd):
-                odd = sizes
-            self.base, self.of_base = self._known(odd)
-        except PerSize:
-            self.base, self.of_base = self._known(sizes)
 
-    def at(self, sizes: tuple[int, ...]) -> Parts:
-        """What the plan for some sizes consists of: the same as the one at hand, but for numbers."""
-        found, _ = self._known(sizes)
-        if found.same != self.base.same:
-            pairs = zip(found.same, self.base.same, self.base.lines, strict=False)
+    def at(self, sizes: tuple[int, ...], base: Parts) -> Parts:
+        """What the plan for some sizes consists of: the same as another one, but for numbers."""
+        found, _ = self.known_at(sizes)
+        if found.same != base.same:
+            pairs = zip(found.same, base.same, base.lines, strict=False)
             line = next((line for a, b, line in pairs if a != b), None)
             raise PerSize("the plan is another one for other sizes", line)
         return found
 
-    def _known(self, sizes: tuple[int, ...]) -> tuple[Parts, Any]:
+    def known_at(self, sizes: tuple[int, ...]) -> tuple[Parts, Any]:
         found = self.known.get(sizes)
         if found is None:
             try:
@@ -292,15 +305,14 @@ class _Probes:
             raise
         except Exception as e:
             raise PerSize(f"for other sizes it fails: {type(e).__name__}: {e}") from None
-        if probe.in_place != program.in_place or probe._returns != program._returns:
-            raise PerSize("what it writes to is another for other sizes")
-        if _outcome(probe) != _outcome(program):
-            raise PerSize("it returns numbers that are made of sizes")
         noted, probe.noted = probe.noted, []
         try:
-            return Parts(probe.plan, probe.captured.result, asked, noted), probe
+            parts = Parts(probe.plan, probe.captured.result, asked, noted, probe.reads)
         except CannotCopy as e:
             raise PerSize(e.why, e.line) from None
+        parts.same += [probe.in_place, probe._returns, _outcome(probe)]
+        parts.lines += [None] * 3
+        return parts, probe
 
     def free(self) -> Free:
         """The sizes that may be others while the rest stays as it is; and those that may be if they differ as
@@ -320,10 +332,11 @@ class _Probes:
         return tuple(found)
 
     def _may_be(self, group: Group) -> bool:
-        n = self.sizes[group[0][0]]
+        n = self.sizes[group[0][0]] | 1  # (Powers of two are special: a division by one is a product.)
         try:
+            base, _ = self.known_at(at_point(self.sizes, (group,), (n,)))
             for other in (n + 12, n + 25):
-                self.at(at_point(self.sizes, (group,), (other,)))
+                self.at(at_point(self.sizes, (group,), (other,)), base)
         except PerSize:
             return False
         return True
@@ -357,15 +370,19 @@ def _outcome(program: Any) -> Any:
 class Template:
     """A plan for all sizes in a box: those that are `free`, from `low` to `high`; the rest is what it was."""
 
-    def __init__(self, probes: _Probes, free: Free, low: list[int], high: list[int]) -> None:
+    def __init__(self, probes: _Probes, free: Free, low: list[int], high: list[int], step: int = 1) -> None:
+        own = [probes.sizes[group[0][0]] for group in free]
+        # Sizes are those of a box that are some multiple of a step more than these.
+        self.step, self.rest = step, [n % step for n in own]
+        low, high = self._stepped(low), self._stepped(high)
         self.free, self.low, self.high = free, low, high
         held = {i for group in free for i, _ in group}
         self.fixed = [(i, n) for i, n in enumerate(probes.sizes) if i not in held]
-        self.asked = probes.base.asked
-        self.base = probes.of_base
         self.keep = probes.kind.keep
         points = corners(low, high)
-        inside = [tuple([probes.sizes[group[0][0]] for group in free]), *_inside(low, high)]
+        # (Powers of two are special: a division by one is a product.)
+        inside = [] if any(n & (n - 1) == 0 for n in own) else [tuple(own)]
+        inside += [tuple(self._stepped(p)) for p in _inside(low, high)]
         points += [p for p in dict.fromkeys(inside) if p not in points]
         wanted = CUBIC + 1 if len(free) == 1 else 1 << len(free)
         every = [at_point(probes.sizes, free, p) for p in points]
@@ -373,25 +390,39 @@ class Template:
             raise PerSize("there are too few sizes like these to find out what depends on them")
         # (Sizes that are equal by chance are another kind of arguments.)
         points = [p for p, sizes in zip(points, every, strict=True) if len(set(sizes)) == len(sizes)]
-        found = [probes.at(at_point(probes.sizes, free, p)) for p in points]
-        self.basis = Basis(points)
+        points = points[: wanted + 3]
+        every = [at_point(probes.sizes, free, p) for p in points]
+        base, self.base = probes.known_at(every[-1])
+        self.asked, self.reads = base.asked, base.reads
+        found = [probes.at(sizes, base) for sizes in every]
+        self.basis = Basis([tuple([n // step for n in p]) for p in points])
         # Different polynomials, and which of them each number of the plan is; of scalars also what makes them.
         self.polynomials: list[Fit] = []
         self._places: dict[Fit, int] = {}
-        self.numbers: list[int] = []
-        for values in zip(*[f.numbers for f in found], strict=True):
-            place = self._fit(list(values))
-            if place is None:
-                raise PerSize("a length or an offset is no polynomial of the sizes")
-            self.numbers.append(place)
+        self.numbers = [self._place(list(v)) for v in zip(*[f.numbers for f in found], strict=True)]
         if None in map(self.basis.fitted, set(zip(*[f.captured for f in found], strict=True))):
-            raise PerSize("a length or an offset is no polynomial of the sizes")
+            raise NoPolynomial
+        # What the function does with lengths, and the polynomials that these are.
+        self.lengths = [self._place(list(v)) for v in zip(*[f.reads.lengths for f in found], strict=True)]
+        computed = [[e.value for e in f.reads.events] for f in found]
+        self._computed = {
+            tuple(map(number_key, v)): k for k, v in reversed([*enumerate(zip(*computed, strict=True))])
+        }
         self.scalars = [
             self._scalar(list(v), line)
-            for v, line in zip(
-                zip(*[f.scalars for f in found], strict=True), probes.base.scalar_lines, strict=True
-            )
+            for v, line in zip(zip(*[f.scalars for f in found], strict=True), base.scalar_lines, strict=True)
         ]
+
+    def _stepped(self, point: Sequence[int]) -> list[int]:
+        """Sizes that are a multiple of the step more than those at hand: these, or larger ones."""
+        return [n + (rest - n) % self.step for n, rest in zip(point, self.rest, strict=True)]
+
+    def _place(self, values: list[int]) -> int:
+        """Which of the polynomials some numbers lie on."""
+        place = self._fit(values)
+        if place is None:
+            raise NoPolynomial
+        return place
 
     def _fit(self, values: list[int]) -> int | None:
         fit = self.basis.fitted(values)
@@ -403,47 +434,59 @@ class Template:
         return place
 
     def _scalar(self, values: list[Any], line: Any) -> Any:
-        """What makes a number that a kernel is given: itself, or a type, a polynomial and whether it is one
-        over that."""
+        """How a number that a kernel is given is made: it is always the same, or of a type and a polynomial, or
+        one over that, or what the function computed."""
         first = values[0]
         if all(number_key(a) == number_key(first) for a in values):
-            return None, first, False
+            return "same", None, first
+        known = self._computed.get(tuple(map(number_key, values)))
+        if known is not None:
+            return "computed", None, known
         kind = type(first)
-        for over in (False, True):
+        for word in ("whole", "over"):
             try:
-                whole = [round(1 / a) if over else round(a) for a in values]
-                if all(
-                    a and kind(1) / kind(n) == a if over else n == a for n, a in zip(whole, values, strict=True)
-                ):
-                    place = self._fit(whole)
-                    if place is not None:
-                        return kind, place, over
+                whole = [round(1 / a) if word == "over" else round(a) for a in values]
+                made = [kind(1) / kind(n) if word == "over" else kind(n) for n in whole]
+                if all(a and number_key(a) == number_key(b) for a, b in zip(made, values, strict=True)):
+                    return word, kind, self._place(whole)
             except (TypeError, ValueError, OverflowError, ZeroDivisionError):
                 pass
         raise PerSize("a number is computed of sizes", line)
 
     def __str__(self) -> str:
         free = [f"{a} to {b}" for a, b in zip(self.low, self.high, strict=True)]
-        return " and ".join(free + [str(n) for _, n in self.fixed])
+        found = " and ".join(free + [str(n) for _, n in self.fixed])
+        return found + (f" in steps of {self.step}" if self.step > 1 else "")
 
     def fits(self, sizes: tuple[int, ...]) -> bool:
         """Does the plan hold for these?"""
         if any(sizes[i] != n for i, n in self.fixed):
             return False
-        for group, low, high in zip(self.free, self.low, self.high, strict=True):
+        for group, low, high, rest in zip(self.free, self.low, self.high, self.rest, strict=True):
             n = sizes[group[0][0]]
-            if not low <= n <= high or any(sizes[i] != n + more for i, more in group[1:]):
+            if (
+                not low <= n <= high
+                or n % self.step != rest
+                or any(sizes[i] != n + more for i, more in group[1:])
+            ):
                 return False
         return True
 
     def plan(self, sizes: tuple[int, ...]) -> tuple[Plan, Any] | None:
         """The plan for some sizes, and the result; None if parts of arrays meet there that do not otherwise."""
-        values = self.basis.at(tuple([sizes[group[0][0]] for group in self.free]), self.polynomials)
-        scalars = [
-            value if kind is None else kind(1) / kind(values[value]) if over else kind(values[value])
-            for kind, value, over in self.scalars
-        ]
+        point = tuple([sizes[group[0][0]] // self.step for group in self.free])
+        values = self.basis.at(point, self.polynomials)
+        computed = self.reads.again([values[k] for k in self.lengths])
+        if computed is None:
+            return None
+        scalars = []
+        for word, kind, at in self.scalars:
+            if word == "same":
+                scalars.append(at)
+            elif word == "computed":
+                scalars.append(computed[at])
+            else:
+                scalars.append(kind(values[at]) if word == "whole" else kind(1) / kind(values[at]))
         result = self.base.captured.result
-        return put_together(
-            self.base.plan, result, self.asked, iter([values[k] for k in self.numbers]), iter(scalars)
-        )
+        numbers = iter([values[k] for k in self.numbers])
+        return put_together(self.base.plan, result, self.asked, numbers, iter(scalars))

@@ -38,7 +38,7 @@ from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, ca
 from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
-from mirabelle.arraytypes.programs.extents import reading
+from mirabelle.arraytypes.programs.extents import reading, unread
 from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
@@ -509,13 +509,17 @@ class Program:
         family = family_of((args, kwargs))
         if family is not None and issubclass(family, Traced):
             family = family.inner  # (what is captured without arrays)
-        sized = owner.sizes == "any"
-        with made_of(family), reading(sized) as self.reads, graph.noting(sized) as self.noted:
-            self.captured: Captured = captured(
-                owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
-            )
+        self.captured: Captured
+        try:
+            self._capture(owner, arguments, args, kwargs, family)
+        except StillCompiling:
+            raise
+        except Exception as e:
+            if not self.reads.events:
+                raise
+            self._capture(owner, arguments, args, kwargs, family, e)
         if type(self) is not _Probe:
-            self.noted = []
+            self.noted: list[graph.Node] = []
         clock.passed("capture")
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
@@ -531,6 +535,24 @@ class Program:
             self._kinds = [(type(x), x.shape) for x in args]
         self._lower(clock)
 
+    def _capture(
+        self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, family: Any, failed: Any = None
+    ) -> None:
+        """Capture the function. If it is for any size, lengths write down what becomes of them, unless that has
+        failed."""
+        sized = owner.sizes == "any"
+        with (
+            made_of(family),
+            reading(sized, extents=failed is None) as self.reads,
+            graph.noting(sized) as self.noted,
+        ):
+            c = self.captured = captured(
+                owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
+            )
+        if sized:
+            self.captured = c.returning(unread(c.result))
+        self.reads.why = "" if failed is None else str(failed)
+
     def _lower(self, clock: _Clock) -> None:
         """Make of the graph what runs."""
         self.plan, self.in_place = self._planned()
@@ -543,6 +565,9 @@ class Program:
         self._unmatched = any(isinstance(s, (StartStep, ReduceStep)) for s in self.plan.steps)
         # Is all that it writes to arguments written where they are?
         self._gives_all = all(s.kind == "input" for s in self.plan.outputs[len(self.captured.returned) :])
+
+    # Are kernels of unlike sizes one launch?
+    _joins = True
 
     def resized(self, arguments: Arguments, plan: Plan, result: Any, called: tuple[Any, Any]) -> Program:
         """This program for other sizes, with the plan and the result for these."""
@@ -558,10 +583,10 @@ class Program:
         fails = any(map(_may_fail, graph.ordered(self.outputs)))
         if self.inner._runs_in_place and c.written and not fails:
             becomes = {len(c.returned) + k: i for k, i in enumerate(c.written)}
-            plan = planned(self.outputs, c.inputs, becomes)
+            plan = planned(self.outputs, c.inputs, becomes, joins=self._joins)
             writes = [w.storage for step in plan.steps for w in step.writes]
             return plan, sorted({s.index for s in writes if s.kind == "input"})
-        return planned(self.outputs, c.inputs), []
+        return planned(self.outputs, c.inputs, joins=self._joins), []
 
     def takes(self, args: tuple[Any, ...]) -> bool:
         """Are these arrays of the types and shapes that the program is for, and all there is?"""
@@ -751,7 +776,8 @@ class Program:
 class _Probe(Program):
     """A program that is made to find out what depends on sizes, and is not run."""
 
-    noted: list[graph.Node]
+    # (Which kernels are one launch is found out for each plan that is made of this one.)
+    _joins = False
 
     def _lower(self, clock: _Clock) -> None:
         self.plan, self.in_place = self._planned()

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray, empty
 from mirabelle.arraytypes.host import HostArray
@@ -178,6 +179,8 @@ def inside(x: Any) -> Any:
     """
     if x is np.ndarray:
         return ndarray
+    if x is len:
+        return len_inside
     if isinstance(x, types.ModuleType):
         return _module(x) if x in _MODULES else x
     name = getattr(x, "__name__", None)
@@ -188,10 +191,19 @@ def inside(x: Any) -> Any:
     return x
 
 
+def len_inside(x: Any) -> int:
+    """`len` inside: of an array, a length as its shape has it."""
+    if shapereads.current is not None and isinstance(x, AbstractArray) and x.ndim:
+        return x.shape[0]
+    return len(x)
+
+
 def has_inside(x: Any) -> bool:
     """Does a thing stand for another inside of a compiled function?"""
     if isinstance(x, (types.ModuleType, type)):
         return x in _MODULES or x is np.ndarray
+    if x is len:
+        return True
     name = getattr(x, "__name__", None)
     if not isinstance(name, str) or not callable(x):
         return False
@@ -226,7 +238,10 @@ class _OfNumbers:
                 return self._ours(*args, **kwargs)
         if _arrays_among((args, kwargs)):
             return self._ours(*args, **kwargs)
-        found = self._real(*args, **kwargs)
+        if shapereads.current is not None:
+            found = shapereads.current.applied(self._real, args, kwargs)
+        else:
+            found = self._real(*args, **kwargs)
         return _made(asarray)(found) if isinstance(found, np.ndarray) and found.dtype.kind in "biufc" else found
 
     def __getattr__(self, name: str) -> Any:

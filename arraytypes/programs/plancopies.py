@@ -9,7 +9,9 @@ import numpy as np
 
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.programs import graph
+from mirabelle.arraytypes.programs.extents import Extent, Reads, plain
 from mirabelle.arraytypes.programs.graph import Call, Data, Empty, Fold, Input, Node, Part, Slot, Update
+from mirabelle.arraytypes.programs.joining import joined
 from mirabelle.arraytypes.programs.memory import place_temporaries
 from mirabelle.arraytypes.programs.passes.geometry import are_apart
 from mirabelle.arraytypes.programs.signature import mapped
@@ -45,8 +47,9 @@ class Parts:
     """What a plan consists of: `same` is what plans of one program for other sizes have in common, with the
     `lines` it comes from; `numbers` and `scalars` are what may differ."""
 
-    def __init__(self, plan: Plan, result: Any, asked: list[Any], captured: list[Node]) -> None:
+    def __init__(self, plan: Plan, result: Any, asked: list[Any], captured: list[Node], reads: Reads) -> None:
         self.asked = asked
+        self.reads = reads
         # Numbers of all that was captured, whether it is part of the plan or not.
         self.captured: list[int] = []
         self.same: list[Any] = []
@@ -63,6 +66,9 @@ class Parts:
             self._same((word, kind))
             if kind == "between":
                 copy.lies(lies)
+        for event in reads.events:
+            copy.line = event.line
+            self._same(event.key)
         for node in captured:
             copy.line = node.line
             self._same((type(node), node.dtype, len(node.shape)))
@@ -97,6 +103,7 @@ def put_together(
     for _, kind, lies in asked:
         if kind == "between" and not are_apart(*copy.lies(lies)):
             return None
+    made.steps = joined(made.steps)
     place_temporaries(made)
     return made, returned
 
@@ -135,8 +142,6 @@ class _Copy:
         self.storages: dict[int, Storage] = {}
 
     def plan(self, plan: Plan) -> Plan:
-        choices = plan.choices
-        self.same((choices.rows, choices.threads, choices.alone, [n for n, _ in choices.tiled]))
         inputs = []
         for x in plan.inputs:
             self.same((x.number, x.name, x.dtype))
@@ -153,11 +158,9 @@ class _Copy:
             made.index = s.index
         steps = [self.step(step) for step in plan.steps]
         self.same([s.number for s in plan.outputs])
-        result = Plan(
+        return Plan(
             inputs, steps, list(self.storages.values()), [self.storages[s.number] for s in plan.outputs]
         )
-        result.choices = choices
-        return result
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         self.same(len(shape))
@@ -260,6 +263,9 @@ class _Copy:
     def nest(self, x: Any) -> Any:
         """Arguments of a routine."""
         kind = type(x)
+        if kind is Extent:
+            x = plain(x)
+            kind = type(x)
         if kind is list or kind is tuple:
             self.same((kind, len(x)))
             return kind([self.nest(item) for item in x])

@@ -64,13 +64,16 @@ OPERATION = 0.2
 NEVER = 1 << 60
 
 
-def planned(outputs: tuple[Node, ...], inputs: list[Input], owned: dict[int, int] | None = None) -> Plan:
+def planned(
+    outputs: tuple[Node, ...], inputs: list[Input], owned: dict[int, int] | None = None, joins: bool = True
+) -> Plan:
     """The plan that computes the outputs.
 
     `owned` says for outputs, by their places, which input they are the new contents of: the memory of these
-    inputs may be written to, and what is there at the end is the output.
+    inputs may be written to, and what is there at the end is the output. `joins` says whether kernels of unlike
+    sizes may be one launch (see `joining.py`).
     """
-    return _Planner(outputs, inputs, owned or {}).plan()
+    return _Planner(outputs, inputs, owned or {}).plan(joins)
 
 
 class _Planner:
@@ -415,7 +418,7 @@ class _Planner:
         for x in step.nodes:
             self.made_by[id(x)] = step.number
 
-    def plan(self) -> Plan:
+    def plan(self, joins: bool) -> Plan:
         self.choose()
         x: Any
         for x in self.inputs:
@@ -460,7 +463,8 @@ class _Planner:
         outputs = self.deliver()
         self.stay(outputs)
         alone = () if self.wanted is None else self.wanted.launched_alone()
-        plan = Plan(list(self.inputs), joined(self.steps, alone), self.storages, outputs)
+        steps = joined(self.steps, alone) if joins else self.steps
+        plan = Plan(list(self.inputs), steps, self.storages, outputs)
         if self.wanted is not None:
             self.wanted.check(self, plan)
         place_temporaries(plan)

@@ -1,7 +1,7 @@
 """Discontinuous Galerkin methods, written as the mathematics reads, on any array.
 
-Three nouns are kept apart: *equations* are pointwise physics, a *mesh* is geometry and who touches whom, a
-*solver* says which polynomials, fluxes and forms are used. A `Semidiscretization` composes them for a type of
+Three nouns are kept apart: equations are pointwise physics, a mesh is geometry and who touches whom, a
+solver says which polynomials, fluxes and forms are used. A `Semidiscretization` composes them for a type of
 arrays, and `solve` goes through time.
 
 >>> import mirabelle as mb

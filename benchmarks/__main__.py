@@ -16,6 +16,7 @@ NAMES = {
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "startup": "the import and first statements of a process, beside import numpy",
     "first_use": "an expression nobody has compiled yet",
+    "first_calls": "the first call of a hundred functions, each in a fresh process, beside NumPy's",
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
     "plainprograms": "loops over elements, branches on values: unchanged programs beside NumPy and Numba",
@@ -148,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
             module = importlib.import_module(f"benchmarks.{name}")
             if name in ("fusion", "krylov", "linalg", "newcomers", "sparse", "structured", "transformations"):
                 module.run(only=options.only, rounds=options.rounds)
-            elif name == "functions":
+            elif name in ("functions", "first_calls"):
                 module.run(only=options.only)
             elif name == "npkernels":
                 module.run(

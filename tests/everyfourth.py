@@ -36,7 +36,7 @@ class Part:
 PARTS = {
     "wheel": Part((sys.executable, "-m", "tests.installed", "wheel", "--part")),
     "site": Part((".venv-site/bin/python", "-m", "docs.site", "--quick"), ("make", ".venv-site/.made")),
-    "versions": Part((sys.executable, "-m", "tests.installed", "versions")),
+    "versions": Part((sys.executable, "-m", "tests.installed", "versions", "--part")),
 }
 
 

@@ -46,9 +46,9 @@ def test_free_threaded_builds_are_warned_of_once_with_what_is_known():
 
 
 def test_what_is_tried_is_there():
-    from installed import PART, QUICK, THIRD, oldest
+    from installed import PART, QUICK, TASTE, THIRD, oldest
 
-    for name in {*QUICK.split(), *PART.split(), *THIRD.split()}:
+    for name in {*QUICK.split(), *TASTE.split(), *PART.split(), *THIRD.split()}:
         assert (ROOT / "tests" / f"{name}.py").exists()
     assert all(re.fullmatch(r"[\w-]+==\d+\.\d+\.\d+", r) for r in oldest())
 

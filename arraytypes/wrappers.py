@@ -18,6 +18,7 @@ mirabelle.types.View[Transpose[HostArray[int64, 2]], 2]
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +34,8 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.proxies import is_of_numbers, of_numbers
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.generic import generic
-from mirabelle.dispatch.schedule import worth_storing
+from mirabelle.dispatch.schedule import operations, worth_storing
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
 
@@ -311,10 +313,21 @@ def _(x: Wrapper) -> Any:
     return shown_leaf(x, verbs.leaf_of(root))
 
 
+# Of a tree of more operations than this no part is computed by itself: what a loop makes of parts of the value
+# before (`d = minimum(d, d[:, k:k + 1] + d[k:k + 1])`) would grow by a part at each turn.
+PUSHED = 8
+
+
 def _rewritable(x: Any, version: Broadcasted) -> bool:
     """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
     if worth_storing(version) or version.sig.op.nout > 1:
         return False
+    if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:
+        return False
+    if leaf_family(type(x))._brief_trees < 0 and version.size <= settings.brief_size:
+        return (
+            False  # (on the host few elements are computed in less time than it takes to tell which are wanted)
+        )
     while isinstance(x, Wrapper):
         if not x.affine:
             return False

@@ -1,5 +1,7 @@
 """When a value is computed: few elements at once, and of more no tree reaches over many names."""
 
+import sys
+
 import numpy as np
 import pytest
 from compare import assert_same
@@ -104,3 +106,46 @@ def test_names_keep_their_values_whatever_is_written_afterwards(n):
         wanted[-2] += 1.0
     for found, value in zip(kept, wanted, strict=True):
         assert_same(found, value)
+
+
+def calls_of(f):
+    """How many Python functions a call of `f` calls."""
+    seen = []
+    sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
+def shortest_paths(xp, d, steps):
+    for k in range(steps):
+        d = xp.minimum(d, d[:, k : k + 1] + d[k : k + 1, :])
+    return d
+
+
+@pytest.mark.parametrize("brief", [0, 1 << 16])
+def test_values_made_of_parts_of_the_value_before_do_not_grow(brief):
+    """Floyd and Warshall's loop: a part of a value that waits would hold a part of the value before, and so
+    on."""
+    n = np.random.default_rng(3).random((60, 60))
+    with mb.settings.changed(immediate_size=0, brief_size=brief):
+        x = mb.HostArray(n)
+        assert np.array_equal(shortest_paths(mb, x, 40), shortest_paths(np, n, 40))
+        few, many = (calls_of(lambda: mb.materialize(shortest_paths(mb, x, k))) for k in (15, 45))
+    assert many < 4 * few + 300, (few, many)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3000, 8, 3), 2), ((3000, 8, 3), 1), ((40, 50, 3, 8), (1, 3)), ((4000, 2), 1)]
+)
+def test_cold_reductions_of_many_short_rows_take_few_calls(shape, axis):
+    """Until there is a kernel NumPy adds up blocks, and not row by row."""
+    n = np.random.default_rng(4).random(shape)
+    with mb.settings.changed(compiler="off", immediate_size=0, brief_size=0):
+        for turned in (False, True):
+            x = mb.HostArray(n.T if turned else n)
+            axes = tuple(n.ndim - 1 - a for a in np.atleast_1d(axis)) if turned else axis
+            assert np.allclose(mb.sum(x * 2 + x, axis=axes), np.sum((n.T if turned else n) * 3, axis=axes))
+            assert calls_of(lambda: mb.materialize(mb.sum(x * 2 + x, axis=axes))) < 1500

@@ -15,7 +15,7 @@ import itertools
 import math
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -399,7 +399,6 @@ class _InBlocks:
     def rows(self, partials: list[np.ndarray]) -> None:
         plan, plain, leaves = self.plan, self.plain, self.leaves
         lead, inner = plan.arrangement.sizes[:-1], plan.inner
-        step = max(1, (1 << 14) // inner)
         flat = [p.reshape(plan.kept * plan.reduced, plan.blocks) for p in partials]
 
         def rows(index: int, where: tuple[Any, ...], count: int) -> None:
@@ -417,16 +416,10 @@ class _InBlocks:
             )
 
         def everything() -> None:
-            if not lead:
-                rows(0, (), 1)
-                return
-            *outer, last = lead
             index = 0
-            for where in itertools.product(*map(range, outer)):
-                for start in range(0, last, step):
-                    count = min(step, last - start)
-                    rows(index + start, (*where, slice(start, start + count)), count)
-                index += last
+            for where, count in _pieces(tuple(lead), inner, 1 << 14):
+                rows(index, where, count)
+                index += count
 
         quietly(everything)
 
@@ -445,61 +438,94 @@ class _InBlocks:
                 partial[:, whole] = ufunc.reduce(value[:, whole * BLOCK :], axis=1, initial=neutral)
 
     def columns(self, partials: list[np.ndarray]) -> None:
+        plan = self.plan
+        kept = tuple(plan.arrangement.kept)
+
         def everything() -> None:
-            for outer, where in enumerate(itertools.product(*map(range, self.plan.arrangement.kept))):
-                for part, (lo, hi) in enumerate(itertools.pairwise(self.plan.edges())):
-                    for p, s in zip(partials, self.column_sums(where, lo, hi), strict=True):
-                        p[part, outer] = s
+            outer = 0
+            for where, count in _pieces(kept, plan.reduced * plan.inner, 1 << 15):
+                for part, (lo, hi) in enumerate(itertools.pairwise(plan.edges())):
+                    for p, s in zip(partials, self.column_sums(where, count, lo, hi), strict=True):
+                        p[part, outer : outer + count] = s
+                outer += count
 
         quietly(everything)
 
-    def column_sums(self, kept: tuple[int, ...], lo: int, hi: int) -> list[np.ndarray]:
-        """What the rows from `lo` to `hi` of the reduced dimensions come to."""
+    def column_sums(self, kept: tuple[Any, ...], count: int, lo: int, hi: int) -> list[np.ndarray]:
+        """What the rows from `lo` to `hi` of the reduced dimensions come to, at `count` places."""
         plan = self.plan
         *outer, last = plan.arrangement.reduced
         sums = [
-            _Columns(u, neutral, plan.inner, dtype)
+            _Columns(u, neutral, (count, plan.inner), dtype)
             for u, neutral, dtype in zip(plan.ufuncs, plan.neutrals, plan.dtypes, strict=True)
         ]
-        step = max(1, (1 << 15) // plan.inner)
+        whole = (*kept, *[slice(None)] * (len(plan.arrangement.kept) - len(kept)))
+        step = max(1, (1 << 15) // (plan.inner * count))
         for i, where in enumerate(itertools.product(*map(range, outer))):
             first, end = max(lo - i * last, 0), min(hi - i * last, last)
             for start in range(first, end, step):
-                cut: Any = (*kept, *where, slice(start, min(start + step, end)))
+                cut: Any = (*whole, *where, slice(start, min(start + step, end)))
                 values = self.values([p[cut] for p in self.plain], [x[cut] for x in self.leaves])
                 for s, rows in zip(sums, values, strict=True):
-                    s.add(rows)
+                    s.add(rows.reshape(count, -1, plan.inner))
         return [s.total() for s in sums]
 
 
-class _Columns:
-    """The sums of rows, in groups of groups: as the compiled kernel adds them."""
+def _pieces(sizes: tuple[int, ...], inner: int, most: int) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Cut an index space, each place of which stands for `inner` elements, into pieces of about `most` elements
+    in C's order: an index of the first dimensions, and how many places it shows.
 
-    def __init__(self, ufunc: Any, neutral: Any, inner: int, dtype: np.dtype) -> None:
+    >>> list(_pieces((1, 4), 4, 12))
+    [((0, slice(0, 3, None)), 3), ((0, slice(3, 4, None)), 1)]
+    >>> list(_pieces((2, 3), 1, 8))
+    [((slice(0, 2, None),), 6)]
+    """
+    if not sizes:
+        yield (), 1
+        return
+    at = len(sizes) - 1
+    while at and inner * sizes[at] <= most:
+        inner *= sizes[at]
+        at -= 1
+    step, places = max(1, most // max(inner, 1)), math.prod(sizes[at + 1 :])
+    for where in itertools.product(*map(range, sizes[:at])):
+        for start in range(0, sizes[at], step):
+            end = min(start + step, sizes[at])
+            yield (*where, slice(start, end)), (end - start) * places
+
+
+class _Columns:
+    """The sums of rows, in groups of groups, as the compiled kernel adds them.
+
+    `shape` is how many such sums there are beside each other, and how many elements a row has.
+    """
+
+    def __init__(self, ufunc: Any, neutral: Any, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.ufunc = ufunc
         self.neutral = neutral
-        self.levels = [np.full(inner, neutral, dtype) for _ in range(3)]
+        self.levels = [np.full(shape, neutral, dtype) for _ in range(3)]
         self.counts = [0, 0, 0]
 
     def add(self, rows: np.ndarray, level: int = 0) -> None:
-        while len(rows):
-            count = self.counts[level]
-            whole = len(rows) // GROUP
+        """Add rows, which are the second dimension."""
+        while rows.shape[1]:
+            count, n = self.counts[level], rows.shape[1]
+            whole = n // GROUP
             if level == 2 or count or not whole:
-                room = len(rows) if level == 2 else min(GROUP - count, len(rows))
-                group = np.concatenate([self.levels[level][None], rows[:room]])
-                self.levels[level] = self.ufunc.reduce(group, axis=0)
-                rows = rows[room:]
+                room = n if level == 2 else min(GROUP - count, n)
+                group = np.concatenate([self.levels[level][:, None], rows[:, :room]], axis=1)
+                self.levels[level] = self.ufunc.reduce(group, axis=1)
+                rows = rows[:, room:]
                 self.counts[level] = count + room
                 if level < 2 and self.counts[level] == GROUP:
                     self.up(level)
             else:
-                groups = rows[: whole * GROUP].reshape(whole, GROUP, -1)
-                rows = rows[whole * GROUP :]
-                self.add(self.ufunc.reduce(groups, axis=1, initial=self.neutral), level + 1)
+                groups = rows[:, : whole * GROUP].reshape(len(rows), whole, GROUP, -1)
+                rows = rows[:, whole * GROUP :]
+                self.add(self.ufunc.reduce(groups, axis=2, initial=self.neutral), level + 1)
 
     def up(self, level: int) -> None:
-        self.add(self.levels[level][None], level + 1)
+        self.add(self.levels[level][:, None], level + 1)
         self.levels[level] = np.full_like(self.levels[level], self.neutral)
         self.counts[level] = 0
 

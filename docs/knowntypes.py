@@ -136,7 +136,7 @@ _RETSTEP = "start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bool
 _NO_STEP = f"{_RETSTEP}, retstep: Literal[False] = ..., dtype: DTypeLike = ..., axis: int = ..., *"
 _COMPILED = (
     "*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..., whole: bool = ..., "
-    "schedule: Schedule | None = ..."
+    "schedule: Schedule | None = ..., sizes: builtins.str = ..."
 )
 _FLAGS = ("store", "once", "recompute", "separate", "own_memory")
 _HINTED = (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.dense import DenseArray
-from mirabelle.arraytypes.programs.compiled import Program
+from mirabelle.arraytypes.programs.program import Program
 from mirabelle.dispatch.generic import by_type
 
 

@@ -38,10 +38,11 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import ImagPart, RealPart
 from mirabelle.arraytypes.programs.calledwith import bound, difference, signature_text
 from mirabelle.arraytypes.programs.capture import Captured, capturing
-from mirabelle.arraytypes.programs.compiled import Program, _as_ours, _Clock
+from mirabelle.arraytypes.programs.compiled import _as_ours
 from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.graph import data_node
 from mirabelle.arraytypes.programs.passes import Passes
+from mirabelle.arraytypes.programs.program import Program, _Clock
 from mirabelle.arraytypes.programs.schedules import Schedule
 from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
 from mirabelle.arraytypes.programs.texts import (

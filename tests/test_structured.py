@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.linalg
-from compare import assert_same
+from compare import assert_same, contents
 
 import mirabelle as mb
 from mirabelle.arraytypes.structured import fallback
@@ -1065,3 +1065,37 @@ def test_truth_of_ranges_takes_no_memory(family):
     with mb.count() as counted:
         assert not bool(mb.all(mb.Range(10**15, device=family)))
     assert counted.bytes_read < 100
+
+
+def _filled(make):
+    """What fill_diagonal leaves of a matrix, or the matrix and what it said."""
+    x = make()
+    before = contents(mb.dense(x)).copy()
+    try:
+        mb.fill_diagonal(x, 4.0)
+    except (TypeError, ValueError) as e:
+        return before, contents(mb.dense(x)), str(e)
+    np.fill_diagonal(before, 4.0)
+    return before, contents(mb.dense(x)), ""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mb.CSR(mb.HostArray(np.eye(4) + 1)),
+        lambda: mb.Kronecker(mb.ones((2, 2)), mb.HostArray([[1.0, 2.0], [3.0, 5.0]])),
+        lambda: mb.KroneckerSum(mb.ones((2, 2)), mb.ones((2, 2))),
+        lambda: mb.LowRank(mb.ones((4, 1)), mb.ones((1, 4))),
+        lambda: mb.BlockDiagonal([mb.ones((2, 2)), mb.ones((2, 2))]),
+        lambda: mb.Concat([mb.zeros((2, 4)), mb.ones((2, 4))]),
+        lambda: mb.Diagonal(mb.ones(4)),
+        lambda: mb.Tridiagonal(mb.ones(3), mb.ones(4), mb.ones(3)),
+        lambda: mb.Symmetric(mb.ones((4, 4))),
+        lambda: mb.UpperTriangular(mb.ones((4, 4))),
+        lambda: mb.Toeplitz(mb.HostArray([1.0, 2.0, 3.0])),
+    ],
+)
+def test_a_diagonal_is_filled_or_the_matrix_says_why_not(make):
+    expected, got, said = _filled(make)
+    assert_same(got, expected)
+    assert not said or "written to" in said

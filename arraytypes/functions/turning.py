@@ -16,7 +16,7 @@ from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.indexing import valued_leaf
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.reductions import normal_axes
-from mirabelle.arraytypes.wrappers import Wrapper
+from mirabelle.arraytypes.wrappers import Wrapper, root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
@@ -440,6 +440,12 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         shown = verbs.getitem(a, (slice(start, None),)) if start else a
         while shown.ndim > 1:
             shown = diagonal_view(shown)
+        parts = getattr(a, "parts", None)
+        if parts is not None and not any(root_of(shown) is root_of(part) for part in parts):
+            # A structured matrix that computes its diagonal: whether and how it is written to it says itself.
+            places = list(range(shown.shape[0]))
+            verbs.setitem(a, (places, places), values)
+            return
         verbs.assign(shown, _cycled(values, done, shown.shape[0]))
         done += shown.shape[0]
 

@@ -106,7 +106,7 @@ def grid_layout(
     program: Program, operands: Sequence[Any], n_out: int, aligned: bool
 ) -> tuple[GridLayout, list[int], list[list[int]]]:
     """How a program's kernel goes over operands, with the sizes and strides that it is told."""
-    arrangement = layout.arrange(operands[0].shape, operands)
+    arrangement = layout.arrange(operands[0].shape, list(operands))
     sizes, strides = arrangement.sizes, arrangement.strides
     classes = _classes(arrangement, operands)
     frame = "flat" if len(sizes) == 1 else "tiles" if TURNED in classes else "rows"

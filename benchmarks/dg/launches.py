@@ -22,8 +22,8 @@ CASES = [(2, 10), (2, 40), (2, 160), (3, 4), (3, 12)]
 QUICK = [(2, 4)]
 METHOD = (
     "A compiled right-hand side of an Euler gas, order 3 (2-D) and 2 (3-D), in a box with an inflow, an "
-    "outflow and walls on all other sides. joined is as it comes; apart is with each kernel as a launch of its own "
-    "(joining.LAUNCH_BYTES = 0). us is the median of turns, which both take in one process."
+    "outflow and walls on all other sides. joined is as it comes; apart is with each kernel as a launch of its "
+    "own (joining.LAUNCH_BYTES = 0). us is the median of turns, which both take in one process."
 )
 
 

@@ -120,7 +120,7 @@ def error_of(jitted: Any, error: Exception, views: Any) -> Exception | None:
 
 
 @functools.partial(generic, arity=1)
-def is_coming(jitted: Any, args: Any) -> bool:
+def is_coming(jitted: Any, args: Any) -> Any:
     """Is its code for these arguments being compiled elsewhere? (If it is nowhere, somebody is asked to.)
 
     Raises the error if it turned out there that it cannot be.

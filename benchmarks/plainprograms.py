@@ -140,6 +140,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 def run(only: str = "", rounds: int = 0) -> None:
     """Time them, and keep the results of a whole run."""
     import mirabelle as mb
+    from mirabelle.backends.host import kernels
 
     rows = {}
     print(f"{'program':16} {'NumPy ms':>9} {'ours ms':>9} {'first s':>8} {'over NumPy':>11} {'over Numba':>11}")
@@ -163,8 +164,11 @@ def run(only: str = "", rounds: int = 0) -> None:
                 for x in (found if isinstance(found, tuple) else (found,), *mine):
                     mb.materialize(x) if isinstance(x, mb.AbstractArray) else None
                 took = time.perf_counter() - began
-                if way == "ours" and turn == 0:
-                    first = took
+                if way == "ours" and turn < 2:
+                    # (What it waits for is compiled beside, and loaded by the second call.)
+                    first = first or took
+                    kernels.settle()
+                    continue
                 times[way].append(took)
         best = {way: min(t) for way, t in times.items()}
         rows[name] = {"first_s": first, **{f"{way}_s": t for way, t in best.items()}}

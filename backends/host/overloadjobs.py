@@ -21,7 +21,7 @@ from mirabelle.dispatch.settings import settings
 
 # Modules that a helper finds as this process does.
 _MODULES = {"numpy", "math", "cmath", "operator", "numba", "mirabelle"}
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
 def is_coming(dispatcher: Any, signature: tuple[Any, ...]) -> bool:

@@ -18,6 +18,7 @@ PARTS = {
     "kernels": "statement-loop kernels: seconds a call and of the first call, beside the best of others",
     "latency": "seconds of capture, transformation and lowering of graphs of 300 to 20000 nodes",
     "overhead": "microseconds of a call of a compiled program of one tiny kernel",
+    "sizes": "first calls with fifty sizes: programs for each size beside one for any",
 }
 
 __all__ = ["PARTS", "run"]

@@ -101,6 +101,21 @@ def integers(x, y):
     return x // y, x % y, x << (y & 3), x * y, mb.sum(x * y, axis=0)
 
 
+def ordered(x, i, b):
+    order = mb.argsort(x, axis=0)
+    return (
+        mb.sort(x, axis=0), mb.sort(x[::2, ::-1]), order, mb.argsort(x, axis=-1, descending=True), mb.sort(i),
+        mb.argsort(i.T), mb.sort(b), mb.take_along_axis(x, order, axis=0), mb.sort(x.astype("f4"), axis=1),
+    )  # fmt: skip
+
+
+def special(n):
+    x = R.integers(-5, 5, n).astype(float)
+    x[R.random(n) < 0.2] = np.nan
+    x[R.random(n) < 0.1] = -np.inf
+    return np.where(x == 0, 1.0, x)
+
+
 SQUARE = R.random((40, 40))
 CASES = {
     "jacobi": (jacobi, [R.random((130, 131)), R.random((130, 131))]),
@@ -122,6 +137,11 @@ CASES = {
     "loops over elements": (mb.compile(looped), [R.random(500), R.random(500)]),
     "constants": (constant, [R.random(100)]),
     "integers": (integers, [R.integers(-50, 50, (30, 31)), R.integers(1, 9, (30, 31))]),
+    "in order": (
+        ordered, [special((70, 9)), R.integers(-300, 300, (8, 50)), R.integers(0, 9, 30).astype("u1")],
+    ),
+    "long lines in order": (ordered, [special((1500, 2)), R.integers(-9, 9, (2, 1200)), np.zeros(5, "u1")]),
+    "no lines": (ordered, [np.zeros((0, 4)), np.zeros((3, 0), int), np.zeros(0, "u1")]),
     "nothing": (jacobi, [np.zeros((3, 0)), np.zeros((3, 0))]),
 }  # fmt: skip
 
@@ -347,7 +367,8 @@ def test_the_command(tmp_path):
 
 
 REFUSED = {
-    "sorted": (lambda x: mb.sort(x), "sort"),
+    "unstable": (lambda x: x.argsort(), "argsort"),
+    "complex": (lambda x: mb.sort(x + 1j), "sort"),
     "halves": (lambda x: x.astype("f2"), "float16"),
 }
 

@@ -23,7 +23,7 @@ from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
 
 # How elements are read as numbers in order: what sorting.c calls kinds.
-_KINDS = {"b": 0, "u": 0, "i": 1, "f": 2}
+ORDERED = {"b": 0, "u": 0, "i": 1, "f": 2}
 # Longer lines are left to NumPy: there are four numbers of eight bytes for each element meanwhile.
 _LONGEST = 1 << 28
 # Of shorter lines NumPy's own sorts begin sooner: the stable one, the other.
@@ -63,7 +63,7 @@ def sort(x: np.ndarray, *, axis: int | None = -1, kind: str | None = None) -> np
 
 def _code(x: np.ndarray) -> int | None:
     """How the pieces in C read elements, or None where they do not."""
-    return _KINDS.get(x.dtype.kind) if x.dtype.isnative and x.dtype.itemsize <= 8 else None
+    return ORDERED.get(x.dtype.kind) if x.dtype.isnative and x.dtype.itemsize <= 8 else None
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """A program that is called with fifty sizes: what a first call takes, of programs for each size and for any.
 
-Seconds are of the processor. A first call of `sizes="each"` captures, plans and runs; of `sizes="any"` the plan is
-made of the template, and what is left is laying out its kernels' arguments. The very first call, which captures for
-some combinations of sizes, is in the second ratio.
+Seconds are of the processor. A first call of `sizes="each"` captures, plans and runs; of `sizes="any"` the plan
+is made of the template, and what is left is finding out which kernels are one launch, laying out their arguments,
+and running. The very first call, which captures for some combinations of sizes, is in the second ratio.
 """
 
 from __future__ import annotations
@@ -79,8 +79,14 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
         }
         cases.append(row)
         rows.append(
-            [f.__name__, f"{each * 1e3:.2f}", f"{later * 1e3:.2f}", f"{took['any'][0] * 1e3:.0f}"]
-            + [f"{row['ratio']:.1f}", f"{row['ratio_of_all']:.1f}"]
+            [
+                f.__name__,
+                f"{each * 1e3:.2f}",
+                f"{later * 1e3:.2f}",
+                f"{took['any'][0] * 1e3:.0f}",
+                f"{row['ratio']:.1f}",
+                f"{row['ratio_of_all']:.1f}",
+            ]
         )
     show(
         f"First calls with {len(sizes)} sizes: milliseconds of the processor",

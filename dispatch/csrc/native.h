@@ -6,6 +6,8 @@
 #define MIRABELLE_NATIVE_H
 
 #define PY_SSIZE_T_CLEAN
+#include "records.h"
+
 #include <Python.h>
 #include <stdint.h>
 #include <structmember.h>
@@ -307,17 +309,12 @@ PyObject *mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
-/* sorting.c: a number that says where something belongs, and where it is; so many of them in order, those of equal
+/* sorting.c (and records.h): a number that says where something belongs, and where it is; so many of them in order, those of equal
    numbers as they come, by the lowest bytes of their numbers: in the first memory, or in the second. */
-typedef struct {
-    uint64_t number;
-    int64_t at;
-} Record;
 Record *sort_records(Record *a, Record *b, Py_ssize_t n, int bytes);
 
 /* The order of the elements of lines, as functions of the module. */
 /* How elements are read as numbers in order, and elements side by side in lines along the last axis. */
-enum { UNSIGNED, SIGNED, FLOATING };
 typedef struct {
     const char *data;
     Py_ssize_t lines, length;

@@ -1,4 +1,4 @@
-"""Routines between task lists that are in routines.c and factors.c."""
+"""Routines between task lists that are in routines.c, sorts.c and factors.c."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mirabelle.arraytypes.programs.steps import CallStep, Ref
 from mirabelle.backends.codegen.reduceframe import reduction_sig
 from mirabelle.backends.host.library import scan_ufunc
 from mirabelle.backends.host.plans import HostPlan
+from mirabelle.backends.host.sorting import ORDERED
 
 # What a routine is: its function of C, its operands, what else it is told, and the ufunc of its loop.
 Found = tuple[str, list[Ref], list[int], str]
@@ -36,6 +37,8 @@ def routine(tables: Any, plan: HostPlan, step: CallStep, at: int) -> tuple[str, 
     if name in ("rt_solve", "rt_inv", "rt_cholesky"):
         tables.blas = True
         tables.parts.add("factors.c")
+    elif name == "rt_sort":
+        tables.parts.add("sorts.c")
     else:
         tables.parts.add("routines.c")
     refs, at = tables.refs(plan, operands, at)
@@ -87,6 +90,18 @@ def _scatter(
     return "rt_scatter", [into, values, *indices], [len(shape), *shape], _operation(op) if op else ""
 
 
+def _sorted(places: bool) -> Callable[..., Found | None]:
+    def find(step: CallStep, x: Ref, axis: Any = -1, kind: Any = None) -> Found | None:
+        code = ORDERED.get(x.dtype.kind)
+        if code is None or x.dtype.itemsize > 8 or x.dtype.char == "e" or axis is None or not x.shape:
+            return None
+        if places and kind != "stable":
+            return None  # (which of equal elements comes first is NumPy's own affair)
+        return "rt_sort", [x], [axis % len(x.shape), code, int(places)], ""
+
+    return find
+
+
 def _solve(step: CallStep, a: Ref, b: Ref, **options: Any) -> Found | None:
     if (
         a.dtype != b.dtype
@@ -119,9 +134,11 @@ def _operation(ufunc: str) -> str:
 
 _KINDS: dict[str, Callable[..., Found | None]] = {
     "accumulate": _scan,
+    "argsort": _sorted(places=True),
     "linalg.cholesky": _of_one("rt_cholesky"),
     "linalg.inv": _of_one("rt_inv"),
     "scatter": _scatter,
     "linalg.solve": _solve,
+    "sort": _sorted(places=False),
     "within": _within,
 }

@@ -173,6 +173,7 @@ int rt_branch(Run *run, const void *what, char **slots);
 int rt_function(Run *run, const void *what, char **slots);
 int rt_within(Run *run, const void *what, char **slots);
 int rt_scan(Run *run, const void *what, char **slots);
+int rt_sort(Run *run, const void *what, char **slots);
 int rt_scatter(Run *run, const void *what, char **slots);
 int rt_solve(Run *run, const void *what, char **slots);
 int rt_inv(Run *run, const void *what, char **slots);

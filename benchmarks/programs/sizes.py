@@ -1,8 +1,9 @@
 """A program that is called with fifty sizes: what a first call takes, of programs for each size and for any.
 
 Seconds are of the processor. A first call of `sizes="each"` captures, plans and runs; of `"any"` the plan
-is made of the template, and what is left is finding out which kernels are one launch, laying out their arguments,
-and running. The very first call, which captures for some combinations of sizes, is in the second ratio.
+is made of the template, and what is left is finding out which kernels are one launch, laying out their
+arguments, and running. The very first call, which captures for some combinations of sizes, is in the second
+ratio.
 """
 
 from __future__ import annotations

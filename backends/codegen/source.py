@@ -167,7 +167,7 @@ def compilable(program: Program) -> bool:
     dtypes = {*program.leaf_dtypes, *program.out_dtypes}
     for sig, _ in program.steps:
         dtypes |= {*sig.ins, *sig.outs}
-        if inline(sig) is None and not looped(sig):
+        if inline(sig) is None and not looped(sig) and not sig.op.name.startswith("pick"):
             return False
     return not any(d.char in "egG" for d in dtypes)
 

@@ -852,3 +852,30 @@ def test_what_a_piece_without_arrays_makes_is_where_the_arguments_are():
         got = compiled(array(np.arange(1.0, 4)), 3)
         assert type(got).family is array
         assert np.array_equal(mb.to_numpy(got), np.ones((3, 3)) + np.arange(1.0, 4))
+
+
+def test_pieces_that_are_known_go_straight_to_their_programs():
+    """A loop that Python ends by a value costs little a turn: nothing is sorted or captured anew."""
+    import sys
+
+    def relaxed(x, steps):
+        total = 0.0
+        for k in range(steps):
+            y = x * 0.5 + 1
+            x, r = y, mb.sum(y)
+            if float(r) < 0:
+                break
+            total = total + r * 0.25
+        return x, total, 3, None
+
+    f, x = mb.compile(relaxed), mb.HostArray(np.linspace(0, 1, 50))
+    for _ in range(3):
+        got, want = f(x, 12), relaxed(x, 12)
+        assert np.array_equal(got[0], want[0]) and float(got[1]) == float(want[1]) and got[2:] == (3, None)
+    seen = []
+    sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        f(x, 12)
+    finally:
+        sys.setprofile(None)
+    assert seen.count("_sorted") < 4 and len(seen) < 12 * 90, (seen.count("_sorted"), len(seen))

@@ -53,6 +53,7 @@ class Captured:
         "inputs",
         "outputs",
         "placeholders",
+        "recipe",
         "result",
         "returned",
         "shares",
@@ -84,6 +85,8 @@ class Captured:
         self.written = written
         # Does a result show the memory of an argument, or of another one? (Found when somebody asks.)
         self.shares: bool | None = None
+        # Of a tuple of arrays and numbers, whence each comes (see `delivered`); () where that says too little.
+        self.recipe: Sequence[tuple[Any, Any]] | None = None
 
     def returning(self, result: Any) -> Captured:
         """The same with another result, made of the same arrays."""
@@ -217,6 +220,12 @@ def captured(
 
 def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequence[Any] = ()) -> Any:
     """What the function returned, made of the arrays of one call."""
+    recipe = c.recipe
+    if recipe is None:
+        recipe = c.recipe = _recipe(c)
+    if recipe:
+        sources = (arrays, made)
+        return tuple([sources[i][j] if i.__class__ is int else j for i, j in recipe])
     known = {id(p): x for p, x in zip(c.placeholders, arrays, strict=True)}
     known.update({id(r): x for r, x in zip(c.returned, made, strict=False)})
     known.update({id(p): x for p, x in zip(c.composed, composed, strict=False)})
@@ -241,6 +250,23 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
         return mapped(c.result, real)
     finally:
         exchange.reset(token)
+
+
+def _recipe(c: Captured) -> Sequence[tuple[Any, Any]]:
+    """For each item of a tuple: 0 and the argument's number, 1 and the result's, or None and a number."""
+    if type(c.result) is not tuple:
+        return ()
+    known: dict[int, tuple[Any, Any]] = {id(p): (0, i) for i, p in enumerate(c.placeholders)}
+    known.update({id(r): (1, i) for i, r in enumerate(c.returned)})
+    found: list[tuple[Any, Any]] = []
+    for x in c.result:
+        if type(x) in (int, float, complex, bool, str, type(None)):
+            found.append((None, x))
+        elif id(x) in known:
+            found.append(known[id(x)])
+        else:
+            return ()
+    return found
 
 
 def refuse_escaped(outputs: tuple[Node, ...], inputs: list[Input]) -> None:

@@ -17,7 +17,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,17 +128,23 @@ class Compiled:
                     key: Any = tuple([(type(x), x._node.shape) for x in args])
                     program = self._last = self.programs.get(key)
                 except (AttributeError, TypeError):
-                    program = None
                     # Not arrays alone: with numbers, or a namespace.
-                    key, arrays = plain_key(args)
-                    mixed = self.programs.get(key)
-                    if mixed is not None and mixed.distinct == len(arrays) == len({id(x) for x in arrays}):
-                        return mixed.run(arrays)
+                    program, arrays = self.known(args)
+                    if program is not None:
+                        return program.run(arrays)
             if program is not None and (
                 program.distinct == 1 or program.distinct == len(args) == len({id(x) for x in args})
             ):
                 return program.run(args)
         return self._called(args, kwargs)
+
+    def known(self, args: Sequence[Any]) -> tuple[Program | None, list[Any]]:
+        """The program that there is for arrays, numbers and modules, and these arrays; None for any others."""
+        key, arrays = plain_key(args)
+        program = self.programs.get(key) if self._world == generic._world else None
+        if program is not None and program.distinct == len(arrays) == len({id(x) for x in arrays}):
+            return program, arrays
+        return None, []
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ class Arguments:
         return "object", id(x)
 
 
-def plain_key(args: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+def plain_key(args: Sequence[Any]) -> tuple[Any, list[Any]]:
     """The key of arguments that are arrays, numbers and modules, and the arrays; None for the key of others.
 
     Arrays alone are told by their types and shapes, as `Compiled.__call__` does at once.

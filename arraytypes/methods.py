@@ -341,7 +341,8 @@ class NumpyMethods:
     # Element by element
 
     def conj(self) -> AbstractArray:
-        return verbs.conj(self) if self.dtype.kind == "c" else self  # (itself, as NumPy's method gives)
+        found: Any = verbs.conj(self) if self.dtype.kind == "c" else self  # (itself, as NumPy's method gives)
+        return found
 
     conjugate = conj
 

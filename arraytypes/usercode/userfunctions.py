@@ -81,7 +81,7 @@ def returned_type(dispatcher: Any, argtypes: tuple[Any, ...]) -> Any:
     No machine code is made of it, which Numba would never give back (see codememory.py): that of a kernel which
     calls it is made when there is one.
     """
-    from numba.core import bytecode, compiler, types
+    from numba.core import bytecode, compiler
     from numba.core.untyped_passes import ExtractByteCode
 
     if argtypes in dispatcher.overloads:
@@ -97,7 +97,7 @@ def returned_type(dispatcher: Any, argtypes: tuple[Any, ...]) -> Any:
     (passes,) = inference.define_pipelines()
     passes.run(inference.state)
     found = inference.state.return_type
-    return types.unliteral(found)
+    return getattr(found, "literal_type", found)
 
 
 @functools.cache

@@ -169,10 +169,11 @@ def _value(x: Any, seen: list[Any], plain: bool = False) -> Any:
             raise _Unknown  # (a helper runs no module of the user's)
         return _Module(x.__name__)
     if is_public(x) or (isinstance(x, type) and x.__module__ in ("builtins", "numpy")):
-        home = importlib.import_module(x.__module__)
-        if getattr(home, x.__name__, None) is not x:
+        known: Any = x
+        home = importlib.import_module(known.__module__)
+        if getattr(home, known.__name__, None) is not x:
             raise _Unknown
-        return _Public(x.__module__, x.__name__)
+        return _Public(known.__module__, known.__name__)
     if plain and isinstance(x, types.FunctionType):
         return _described(x, seen, None, plain)
     python = getattr(x, "python", None)

@@ -854,11 +854,9 @@ def test_what_a_piece_without_arrays_makes_is_where_the_arguments_are():
         assert np.array_equal(mb.to_numpy(got), np.ones((3, 3)) + np.arange(1.0, 4))
 
 
-def test_pieces_that_are_known_go_straight_to_their_programs():
+def test_pieces_that_are_known_go_straight_to_their_programs(hot):
     """A loop that Python ends by a value costs little a turn: nothing is sorted or captured anew."""
     import sys
-
-    from mirabelle.backends.host import kernels
 
     def relaxed(x, steps):
         total = 0.0
@@ -874,8 +872,6 @@ def test_pieces_that_are_known_go_straight_to_their_programs():
     for _ in range(3):
         got, want = f(x, 12), relaxed(x, 12)
         assert np.array_equal(got[0], want[0]) and float(got[1]) == float(want[1]) and got[2:] == (3, None)
-    kernels.settle(60)
-    f(x, 12)
     seen = []
     sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
     try:

@@ -86,6 +86,7 @@ def main() -> None:
         "order": order,
         "us": {name: round(1e6 * s, 1) for name, s in medians.items()},
         "weak": medians["alone"] / medians["divided"],
+        "machine": medians["alone"] / medians["side by side"],
         "beside": medians["side by side"] / medians["divided"],
         "strong": medians["alone"] / medians["strong"] / comm.size,
         "cut_faces": len(part.faces),

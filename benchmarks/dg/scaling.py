@@ -29,9 +29,10 @@ QUICK = [((8, 8), 2)]
 METHOD = (
     "us is microseconds a step (five stages of Carpenter and Kennedy, cfl 0.5 of which the next step is read, "
     "compiled), the median of the turns and the slowest process of each. weak is the time of one process alone "
-    "over that of all together with as many cells each; beside is the time of all side by side, each with a "
-    "problem of its own and no messages, over that: what messages cost, without what cores take from each "
-    "other. strong is the time of one over that of all with a share of the same cells each, over their number."
+    "over that of all together with as many cells each; machine is the time of one alone over that of all "
+    "side by side, each with a problem of its own and no messages: what cores take from each other, which no "
+    "program exceeds. beside is weak over machine: what messages and waiting cost. strong is the time of one "
+    "over that of all with a share of the same cells each, over their number."
 )
 
 
@@ -68,13 +69,13 @@ def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None
         [
             f"{c['processes']} x {c['unknowns']}",
             *[c["us"][name] for name in ("alone", "side by side", "divided", "strong")],
-            *[f"{c[name]:.3f}" for name in ("weak", "beside", "strong")],
+            *[f"{c[name]:.3f}" for name in ("weak", "machine", "beside", "strong")],
             c["bytes"],
         ]
         for c in found
     ]
-    head = ["processes x unknowns", "alone", "side by side", "divided", "shared", "weak", "beside", "strong",
-            "bytes"]  # fmt: skip
+    head = ["processes x unknowns", "alone", "side by side", "divided", "shared", "weak", "machine", "beside",
+            "strong", "bytes"]  # fmt: skip
     show(f"A gas over processes, {array}", head, rows, [METHOD])
     told = [[f"{m['unknowns']}", *[f"{m['weak'][str(n)]:.3f}" for n in FURTHER]] for m in made["sizes"]]
     show("What a model says of more: weak", ["unknowns each", *map(str, FURTHER)], told, [MODEL])

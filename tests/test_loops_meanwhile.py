@@ -1,11 +1,13 @@
 """Loops over elements whose code a helper process compiles: until it is there, they run as NumPy runs them."""
 
 import math
+import types
 
 import numpy as np
 import pytest
 
 import mirabelle as mb
+from mirabelle.arraytypes.distributed.communicators import use_communicator
 from mirabelle.arraytypes.programs import loopfunctions
 from mirabelle.backends.host import kernels, overloadjobs
 from mirabelle.dispatch.errors import UserFunctionError
@@ -103,6 +105,14 @@ def test_calls_do_not_wait_for_code(empty):
             assert kernels.compiling(functions=True)
             kernels.settle()
     assert all(len(c.programs) == 1 for c in compiled)
+
+
+def test_processes_wait_for_code_together(empty):
+    compiled = mb.compile(carried)
+    x, y = given()
+    with use_communicator(types.SimpleNamespace(size=2)):
+        found = compiled(mb.HostArray(x), mb.HostArray(y), 3)
+    assert equal(found, carried(x, y, 3)) and len(compiled.programs) == 1
 
 
 def test_explain_waits_for_code(empty):

@@ -6,6 +6,8 @@ import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
 
+from mirabelle.arraytypes.distributed.communicators import communicator
+
 # May who captures go on without a program?
 _going_on: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_going_on", default=False)
 
@@ -30,5 +32,6 @@ def going_on_without() -> Iterator[None]:
 
 
 def may_go_on() -> bool:
-    """Is it?"""
-    return _going_on.get()
+    """Is it? (Not where there are several processes: all of them have a program, or none has, since a program
+    sends messages in another way.)"""
+    return _going_on.get() and communicator().size == 1

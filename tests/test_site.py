@@ -279,14 +279,14 @@ def test_what_help_says_of_parameters_is_what_a_function_takes(called):
 
 
 def test_each_result_is_on_a_page_or_left_out_for_a_reason():
-    said = [name for _, names in results.PAGES.values() for name in names.split()]
+    said = [name for _, names in results.PAGES.values() for name in results.stored(names)]
     said += [name for names in results.NOT_SHOWN.values() for name in names.split()]
     assert sorted(said) == sorted(path.stem for path in results.RESULTS.glob("*.json"))
 
 
 def test_the_results_on_the_pages_are_there_and_have_times():
     for _, names in results.PAGES.values():
-        for name in names.split():
+        for name in results.stored(names):
             if name not in ("first_use", "startup"):  # (numbers of other kinds)
                 found = json.loads((results.RESULTS / f"{name}.json").read_text())
                 assert results.table(results.as_cases(found)), name

@@ -158,10 +158,8 @@ def target_tag() -> str:
     import platform
 
     import llvmlite
-    import llvmlite.binding as llvm
     import numpy
 
-    features = llvm.get_host_cpu_features().flatten()
     # (Its text, which is there without Numba.)
     names = Path(__file__).with_name("primitives.py").read_bytes()
     return ";".join(
@@ -173,7 +171,27 @@ def target_tag() -> str:
             numpy.__version__.split(".")[0],
             platform.machine(),
             platform.system(),
-            llvm.get_host_cpu_name(),
-            hashlib.sha1(features.encode()).hexdigest(),
+            hashlib.sha1(_processor()).hexdigest(),
         ]
     )
+
+
+# What the system says of a processor that does not change while it runs.
+_LASTING = (b"vendor_id", b"cpu family", b"model", b"stepping", b"flags", b"Features", b"CPU ")
+
+
+def _processor() -> bytes:
+    """What tells processors apart that LLVM makes different code for; where it can be, without importing LLVM.
+
+    (Its binding takes longer to import than a first statement does without it.)
+    """
+    try:
+        with open("/proc/cpuinfo", "rb") as file:  # (the first of them; of many it takes long to ask all)
+            lines = file.read(1 << 14).partition(b"\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    if any(line.startswith((b"flags", b"Features")) for line in lines):
+        return b"\n".join(line for line in lines if line.startswith(_LASTING))
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()};{llvm.get_host_cpu_features().flatten()}".encode()

@@ -174,6 +174,32 @@ def test_what_cannot_be_is_said_with_its_line():
     assert f.explain(mb.ones(40)).facts["sizes"] == "each by itself: " + f.per_size[0]
 
 
+def test_pieces_are_for_any_size():
+    @mb.compile(sizes="any")
+    def f(x):
+        y = x * 2
+        if float(y.sum()) > 0:
+            y = y + 1
+        return y[1:] - y[:-1]
+
+    for n in (30, 31, 40, 9, 1):
+        np.testing.assert_array_equal(np.asarray(f(mb.ones(n))), np.zeros(n - 1))
+    assert f.pieces is not None
+    assert [resized(piece.compiled) for piece in f.pieces.pieces].count(3) >= 2
+
+
+def test_numbers_are_numbers_outside():
+    @mb.compile(sizes="any")
+    def f(x):
+        return x * 2, x.shape[0], x.shape
+
+    for n in (30, 31, 40):
+        _, length, shape = f(mb.ones(n))
+        assert type(length) is int
+        assert length == n
+        assert type(shape[0]) is int
+
+
 def test_other_words_are_refused():
     with pytest.raises(ValueError, match="sizes says what a program is for"):
         mb.compile(lambda x: x, sizes="all")

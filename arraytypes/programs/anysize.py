@@ -149,6 +149,8 @@ class _Kind:
         return None
 
     def learn(self, call: Any, sizes: tuple[int, ...], program: Any) -> None:
+        if any(t.fits(sizes) and t.plan(sizes) is not None for t in self.templates):
+            return  # (the program was made to be shown)
         if self.failed >= ATTEMPTS or len(self.templates) >= MOST_TEMPLATES or max(sizes, default=0) <= SMALL:
             return
         try:

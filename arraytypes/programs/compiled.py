@@ -208,10 +208,12 @@ class Compiled:
         _, first, named = _plain(self.function)
         return self.pieces(family, [*first, *args], {**named, **kwargs})
 
-    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Arguments]:
+    def _program(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], shown: bool = False
+    ) -> tuple[Program, Arguments]:
         """The program for some arguments, and these sorted."""
         call = self._sorted(args, kwargs)
-        return self._program_of(call, shown=True), call.found
+        return self._program_of(call, shown), call.found
 
     def _sorted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         """The arrays among some arguments, and the key of the program for them."""
@@ -321,7 +323,7 @@ class Compiled:
         """
         if not self._asks_for_parts:
             try:
-                return self._program(args, kwargs)[0]
+                return self._program(args, kwargs, shown=True)[0]
             except PartsAsked:
                 pass
         return partcalls.program(self, args, kwargs)  # type: ignore[no-any-return]

@@ -45,10 +45,9 @@ class Cut:
         delivery = self.deliveries.get(key)
         if delivery is None:
             words = "traces of", n, "fields of", values.dtype
-            delivery = mb.distributed.Delivery.of_rows(
+            delivery = self.deliveries[key] = mb.distributed.Delivery.of_rows(
                 self.comm, self.sends, self.receives, (self.count, n), values.dtype, words
             )
-            self.deliveries[key] = delivery
         return delivery(mine)
 
     def nbytes(self, fields: int, itemsize: int = 8) -> int:
@@ -57,11 +56,7 @@ class Cut:
 
 
 def cut_of(
-    part: Part | None,
-    comm: Any,
-    places: np.ndarray,
-    points: np.ndarray,
-    put: Callable[[np.ndarray], Any],
+    part: Part | None, comm: Any, places: np.ndarray, points: np.ndarray, put: Callable[[np.ndarray], Any]
 ) -> Cut | None:
     """The cut for the points of a rule, or None where nothing is cut.
 

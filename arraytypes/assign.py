@@ -330,6 +330,8 @@ def combined_value(dest: Any, value: Any, op: str) -> Any:
     source = wrap(family, source_version(dest, value))
     kinds = source.dtype.kind + dest.dtype.kind
     modular = op in _MODULAR and not kinds.strip("iu")
+    if op == "multiply" and dest.dtype == np.bool_:  # (true where both are not zero, in whatever order)
+        return assigned_value(dest, value)
     if modular or np.result_type(source.dtype, dest.dtype) == dest.dtype != np.bool_:
         return assigned_value(dest, value)
     if family.home.rank >= 2:

@@ -324,7 +324,7 @@ def _rewritable(x: Any, version: Broadcasted) -> bool:
         return False
     if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:
         return False
-    if leaf_family(type(x))._brief_trees < 0 and version.size <= settings.brief_size:
+    if leaf_family(type(x))._brief_trees < 0 and 1 < version.size <= settings.brief_size:
         return (
             False  # (on the host few elements are computed in less time than it takes to tell which are wanted)
         )

@@ -89,7 +89,7 @@ def outcome(number, kind="host", lines=12):
 @pytest.mark.parametrize("block", range(3))
 def test_random_decisions_change_no_bit(block):
     found = collections.Counter(outcome(n) for n in range(4000 + 40 * block, 4040 + 40 * block))
-    assert found["same"] > 10, found
+    assert found["same"] >= 8, found
 
 
 @pytest.mark.parametrize("kind", ["ref", "cuda"])

@@ -12,6 +12,9 @@ from benchmarks.paper_julia._drawing import FAINT, GRID, INK
 
 COLOURS = {
     "DArray": "#a3216f",
+    "DArray, compiled": "#c8559b",
+    "side by side": "#b4b4c0",
+    "mpi4py": "#6b4fa0",
     "HostArray": "#d58bb8",
     "NumPy": "#3d6fb4",
     "Dask, threads": "#8fb8a0",
@@ -60,8 +63,8 @@ def _efficiencies(ax: Any, way: str, found: Mapping[str, Mapping[str, float]], m
     }[way]
     _frame(ax, f"{way.capitalize()} scaling", f"{machine}: {said}")
     ax.set_ylabel("efficiency", color=INK, size=11)
-    ax.set_ylim(0, 1.45)
-    ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=len(found), loc="upper right")
+    ax.set_ylim(0, 1.6)
+    ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=min(len(found), 5), loc="upper right")
 
 
 def _times(ax: Any, found: Mapping[str, Mapping[str, float]]) -> None:
@@ -71,7 +74,7 @@ def _times(ax: Any, found: Mapping[str, Mapping[str, float]]) -> None:
     ax.set_ylim(low, high * 4)  # room for the legend
     _frame(ax, "Time over DArray's", "the work of one rank on two processes, or on two threads of one")
     ax.set_ylabel("ratio", color=INK, size=11)
-    ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=len(found), loc="upper right")
+    ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=min(len(found), 5), loc="upper right")
 
 
 def _bars(ax: Any, found: Mapping[str, Mapping[str, float]], base: float = 0.0) -> None:

@@ -324,10 +324,9 @@ def _rewritable(x: Any, version: Broadcasted) -> bool:
         return False
     if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:
         return False
+    # On the host few elements are computed in less time than it takes to tell which of them are wanted.
     if leaf_family(type(x))._brief_trees < 0 and 1 < version.size <= settings.brief_size:
-        return (
-            False  # (on the host few elements are computed in less time than it takes to tell which are wanted)
-        )
+        return False
     while isinstance(x, Wrapper):
         if not x.affine:
             return False

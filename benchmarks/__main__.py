@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 NAMES = {
+    "house": "how large the sources are, by folder, and how often they decide the same",
     "dispatch": "a generic call beside a bare dictionary look-up and plum",
     "overhead": "small arrays: microseconds beside NumPy",
     "loops": "loops as they are written first, names bound anew at each turn, beside NumPy",

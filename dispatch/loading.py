@@ -6,9 +6,9 @@ name of `mirabelle`, with a module of its package, or when dispatch meets the ty
 package is for types, or of functions, that are defined there, so that no call before could have had it.
 
 >>> from mirabelle.dispatch import loading
->>> getattr_, dir_ = loading.later(loading.__name__, {"collections": "OrderedDict Counter"}, ["load"])
->>> getattr_("Counter"), dir_()
-(<class 'collections.Counter'>, ['Counter', 'OrderedDict', 'load'])
+>>> getattr_, dir_ = loading.later(loading.__name__, {"collections": "OrderedDict Counter"})
+>>> getattr_("Counter"), "OrderedDict" in dir_(), "load" in dir_()
+(<class 'collections.Counter'>, True, True)
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from mirabelle.dispatch.forks import ForkLock
@@ -76,6 +77,12 @@ def public() -> Any:
     return sys.modules["mirabelle"]
 
 
+def public_names(module: str) -> list[str]:
+    """The names that a module shows: those that stand in it, but for modules and what begins with "_"."""
+    there = vars(sys.modules[module]).items()
+    return sorted([n for n, x in there if not (n.startswith("_") or isinstance(x, ModuleType))])
+
+
 def later(
     module: str,
     names: Mapping[str, str],
@@ -85,11 +92,11 @@ def later(
     """`__getattr__` and `__dir__` of a module some of whose names come from modules not imported yet.
 
     `names` maps modules to the names they give, with spaces between; a module that gives none is one itself.
-    `unknown` is asked for all else.
+    `others` are names that are shown although they begin with "_". `unknown` is asked for all else.
     """
     homes = {name: home for home, given in names.items() for name in given.split()}
     modules = {home.rpartition(".")[2]: home for home, given in names.items() if not given}
-    everyone = sorted({*homes, *modules, *others})
+    everyone = sorted({*homes, *modules, *others, *public_names(module)})
 
     def __getattr__(name: str) -> Any:
         home = homes.get(name) or modules.get(name)

@@ -804,11 +804,11 @@ def loadtxt(fname: Any, *args: Any, device: Device | None = ..., **kwargs: Any) 
 
 log: _Unary
 
+log10: _Unary
+
 log1p: _Unary
 
 log2: _Unary
-
-log10: _Unary
 
 logaddexp: _Ufunc
 

@@ -69,4 +69,4 @@ __all__ = [
 ]
 
 if not _typing.TYPE_CHECKING:
-    __getattr__, __dir__ = _loading.later(__name__, _LATER, __all__)
+    __getattr__, __dir__ = _loading.later(__name__, _LATER)

@@ -30,28 +30,6 @@ from mirabelle.arraytypes.functions.fourier import (
     rfftfreq,
     rfftn,
 )
+from mirabelle.dispatch.loading import public_names as _public_names
 
-__all__ = [
-    "dct",
-    "dst",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "idct",
-    "idst",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = _public_names(__name__)

@@ -314,10 +314,6 @@ def grouped(comm: Communicator, group: tuple[int, ...]) -> Communicator:
     return found  # type: ignore[no-any-return]
 
 
-# Terms of more bytes are combined by the engine's own collective.
-SMALL_TERM = 1 << 14
-
-
 def combined(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: int) -> Any:
     """What the terms of all processes combine to, on each of them."""
     if comm.size == 1:

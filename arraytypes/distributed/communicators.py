@@ -362,12 +362,6 @@ def world() -> Communicator:
     return _world
 
 
-def set_world(comm: Communicator | None) -> None:
-    """Use a communicator wherever no other is named; None: look for one again when it is needed."""
-    global _world
-    _world = comm
-
-
 @contextlib.contextmanager
 def use_communicator(comm: Communicator) -> Iterator[Communicator]:
     """Within the block, new distributed arrays are made over `comm`.

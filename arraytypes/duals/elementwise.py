@@ -33,8 +33,6 @@ from mirabelle.arraytypes.elementwise import elementwise_rule, specialised_rule
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
 
-Derivative = Callable[..., Any]
-
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     return apply("where", condition, x, y)

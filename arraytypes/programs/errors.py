@@ -82,16 +82,6 @@ def file_text(file: str) -> str:
     return Path(file).name
 
 
-def not_compiled(what: str) -> TraceError:
-    """The error for what processes do together, and programs do not hold."""
-    return TraceError(
-        f"{what} is called in {shown_line(user_line(2))}, while the function is being compiled: it would send "
-        "what there is now, once, and the program nothing. Call it between two compiled functions: `edge = "
-        "f(u)`, `came = mb.distributed.exchange({1: edge})`, `u = g(u, came[0])`. Arrays divided over the "
-        "processes are exchanged where a program needs it: `mb.DArray[mb.HostArray](u)`."
-    )
-
-
 def random_outside() -> TraceError:
     """The error for going on with random numbers that were begun outside of the program."""
     if hasattr(compiling.get(), "program"):

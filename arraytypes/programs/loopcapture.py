@@ -73,7 +73,6 @@ class LoopCapture:
         self.given = [x for _, x in found]
         self.family = states.family_of([*self.given, *(bounds or ())])
         self.leaves = [states.brought(x, self.family) for x in self.given]
-        self.skeleton = [(p, x) for p, x in states.leaves_of(state) if states.is_container(x)]
         self.kept: set[tuple[int, int]] = set()
         # Arrays that are no part of the state and are written to; each has a value before the loop.
         self.hidden: list[Any] = []

@@ -81,6 +81,11 @@ def _(runner: DividedPlan) -> str:
     if points:
         messages = f"{len(sent)} message{'s' * (len(sent) != 1)} ({shown_bytes(sum(sent))})"
         said += f", which sends {messages} at {points} point{'s' * (points != 1)}"
+    across = sum(d.computed for d in found)
+    if across:
+        said += (
+            f", computes {across} box{'es' * (across != 1)} across its cuts as well, rather than wait for them"
+        )
     if combined:
         said += f", {combined} combination{'s' * (combined != 1)} of terms"
     alone = sum(isinstance(s, Step) for s in runner.segments)

@@ -91,6 +91,15 @@ def test_compiled_programs_over_ranks_mean_what_they_mean_in_numpy(run, count):
     assert len(divided) == count and min(divided) >= 5, said  # most of them are divided beforehand
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_chains_of_stencils_mean_what_they_mean_in_numpy(run, count):
+    """What is computed on both sides of a cut, rather than sent, is the same there."""
+    status, said, _ = run(count, "chains.py", 6, 10 * count)
+    assert status == 0 and said.count("fine") == count, said
+    computed = [int(n) for n in re.findall(r"fine (\d+)", said)]
+    assert max(computed) > 10 if count > 1 else computed == [0], said
+
+
 @pytest.mark.parametrize(("count", "arguments"), [(2, [1]), (3, [2, "mixed"]), (4, [3, "mixed"])])
 def test_statements_that_come_back_mean_what_they_mean_in_numpy(run, count, arguments):
     status, said, _ = run(count, "halos.py", *arguments)

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.distributed.kernelranges import Region
 from mirabelle.arraytypes.distributed.kernels import linear
 from mirabelle.arraytypes.distributed.overlapping import around
 from mirabelle.arraytypes.distributed.transfers import Box, volume
+from mirabelle.arraytypes.programs.computedhalos import Across
 from mirabelle.arraytypes.programs.dividedlaunches import LaunchItem
 from mirabelle.arraytypes.programs.dividedvalues import (
     Divided,
@@ -26,6 +27,7 @@ from mirabelle.arraytypes.programs.dividedvalues import (
     covers,
     in_base,
     meet,
+    region_of,
 )
 from mirabelle.arraytypes.programs.exchanging import CombineStep, Exchange, FinishStep, StartStep
 from mirabelle.arraytypes.programs.graph import c_strides
@@ -49,6 +51,9 @@ _ALIGNMENT = 16
 MOST = 256
 # The numbers of storages that are made here begin with this one.
 FURTHER = 1 << 20
+# Up to so many bytes are copied before they are sent, where they lie in memory that may be other memory in the
+# next call: a message from and to a plan's own memory is prepared once, and preparing one takes as long.
+PREPARED = 1 << 15
 
 
 class Lowering:
@@ -73,7 +78,11 @@ class Lowering:
         starting: dict[int, list[Any]] = {}
         ending: dict[int, list[Any]] = {}
         for start, end, epochs in points(
-            [(e.ready, e.first, e) for e in sorted(work.epochs.values(), key=lambda e: (e.number, e.ready))]
+            [
+                (e.ready, e.first, e)
+                for e in sorted(work.epochs.values(), key=lambda e: (e.number, e.ready))
+                if not e.computed
+            ]
         ):
             point = [epochs, None]
             starting.setdefault(start, []).append(point)
@@ -91,6 +100,8 @@ class Lowering:
                 self.add_launch(item, arriving)
             else:
                 self.compute(item, arriving)
+            for more in work.across.get(at, ()):
+                self.compute_across(more)
         self.combine(combining.get(count, ()))
         outputs = [self.storage(n) for n in self.wanted]
         inputs = [n for n in self.locals if n in work.given]
@@ -103,7 +114,8 @@ class Lowering:
         plan = Plan([], self.steps, self.storages, outputs)
         place_temporaries(plan)
         written = [n for n in inputs if n in work.writes]
-        return Divided(plan, inputs, self.wanted, written, work.parts, self.messages)
+        across = sum(map(len, work.across.values()))
+        return Divided(plan, inputs, self.wanted, written, work.parts, self.messages, across)
 
     # Memory
 
@@ -156,16 +168,9 @@ class Lowering:
 
     def ref(self, operand: Operand, item: Item, box: Box) -> Ref:
         """What the computation of a box reads or writes of an operand, as a view of local memory."""
-        shown, ref, full = operand.shown, operand.ref, item.shape
-        off = len(full) - len(ref.shape)
-        region, shape = [], []
-        for i, n in enumerate(shown.shape):
-            d = off + i
-            region.append(box[d] if d >= 0 and n == full[d] else (0, n))
-            a, b = box[d] if ref.shape[i] != n else region[i]
-            shape.append(b - a)
-        memory = self.memory(operand, in_base(shown, tuple(region)))
-        return self.seen(operand, tuple(region), tuple(shape), memory)
+        region, shape = region_of(operand, item.shape, box)
+        memory = self.memory(operand, in_base(operand.shown, region))
+        return self.seen(operand, region, shape, memory)
 
     def seen(self, operand: Operand, region: Region, shape: tuple[int, ...], memory: Memory) -> Ref:
         """A region of an operand, in memory that has it, as a view of a shape."""
@@ -301,6 +306,32 @@ class Lowering:
         else:
             self.steps.append(KernelStep(item.step.nodes, request, dests))
 
+    def compute_across(self, more: Across) -> None:
+        """What is beyond a cut, computed here as well."""
+        item, box = more.item, more.box
+        dests = []
+        for k, dest in enumerate(item.dests):
+            fill = more.fills.get(k)
+            if fill is None and box is None:
+                continue
+            region, shape = ((), ()) if box is None else region_of(dest, item.shape, box)
+            dtype = self.dtypes[dest.ref.storage.number]
+            filled = in_base(dest.shown, region) if fill is None else fill.box
+            made = Memory(self.new("temporary", tuple([b - a for a, b in filled]), dtype), 0, filled)
+            if box is not None:
+                dests.append(self.seen(dest, region, shape, made))
+            if fill is None:
+                continue
+            for rest in fill.rest:
+                assert fill.before is not None
+                for came in fill.before.landed:
+                    part = meet(came.box, rest)
+                    if part is not None:
+                        self.copy(_shown(came, part, dtype), _shown(made, part, dtype))
+            fill.epoch.landed.append(made)
+        if box is not None:
+            self.steps.append(KernelStep(item.step.nodes, self.request(item, box), dests))
+
     def fold(self, item: Item, box: Box) -> None:
         step = item.step
         folds: list[Any] = []
@@ -365,13 +396,18 @@ class Lowering:
             own = self.own(e.number)
             assert own is not None
             sources.append(_shown(own, box, self.dtypes[e.number]))
-        if len(sources) == 1 and sources[0].is_contiguous:
+        if len(sources) == 1 and sources[0].is_contiguous and not self.elsewhere_next_time(sources[0]):
             return Ref(sources[0].storage, sources[0].offset, (size,), (1,), _BYTE)
         packed = self.new("temporary", (size,), _BYTE)
         for source, offset in zip(sources, offsets, strict=True):
             strides = c_strides(source.shape, source.dtype)
             self.copy(source, Ref(packed, offset, source.shape, strides, source.dtype))
         return whole(packed)
+
+    def elsewhere_next_time(self, ref: Ref) -> bool:
+        """Is what is sent small, and lies in memory that is not the plan's own? (See `PREPARED`.)"""
+        own = ref.storage.kind == "temporary" or self.work.family.inner.home.rank >= 2
+        return not own and ref.nbytes <= PREPARED
 
     def finish(self, arriving: list[Exchange]) -> None:
         for exchange in arriving:

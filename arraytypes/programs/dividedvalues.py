@@ -66,7 +66,7 @@ class Memory(NamedTuple):
 class Epoch:
     """What others need of an array from one write to it to the next: boxes by (owner, who needs it)."""
 
-    __slots__ = ("first", "landed", "number", "pieces", "ready")
+    __slots__ = ("computed", "first", "landed", "number", "pieces", "ready")
 
     def __init__(self, number: int, ready: int) -> None:
         self.number = number
@@ -76,6 +76,8 @@ class Epoch:
         self.pieces: dict[tuple[int, int], list[Box]] = {}
         # Where what this process receives will be.
         self.landed: list[Memory] = []
+        # Does each compute what it needs (see `computedhalos`), rather than receive it?
+        self.computed = False
 
     def settle(self) -> None:
         """One box from one process to another, where that is not much more than is needed."""
@@ -131,6 +133,8 @@ class Divided(NamedTuple):
     partitions: dict[int, Partition]
     # For each exchange in order, the bytes this process sends and receives by rank.
     messages: list[tuple[dict[int, int], dict[int, int]]]
+    # How many boxes that others own this process computes as well (see `computedhalos`).
+    computed: int
 
 
 def box_of(held: Any) -> Box:
@@ -156,6 +160,19 @@ def in_base(shown: Map, region: Box) -> Box:
             ends = shown.starts[axis] + step * a, shown.starts[axis] + step * (b - 1)
             found[axis] = min(ends), max(ends) + 1
     return tuple(found)
+
+
+def region_of(operand: Operand, full: Sequence[int], box: Box) -> tuple[Box, tuple[int, ...]]:
+    """What a box of a statement reads or writes of an operand: in its places, and how long."""
+    shown, ref = operand.shown, operand.ref
+    off = len(full) - len(ref.shape)
+    region, shape = [], []
+    for i, n in enumerate(shown.shape):
+        d = off + i
+        region.append(box[d] if d >= 0 and n == full[d] else (0, n))
+        a, b = box[d] if ref.shape[i] != n else region[i]
+        shape.append(b - a)
+    return tuple(region), tuple(shape)
 
 
 def copying(source: Ref) -> Request:

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.distributed.execution import chosen, operand_plan, tar
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, partition, runs
 from mirabelle.arraytypes.distributed.transfers import Box, volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
+from mirabelle.arraytypes.programs.computedhalos import Across, computed_here
 from mirabelle.arraytypes.programs.dividedlaunches import LaunchItem
 from mirabelle.arraytypes.programs.dividedplans import Lowering
 from mirabelle.arraytypes.programs.dividedvalues import (
@@ -94,8 +95,10 @@ class _Dividing:
         self.buffers: dict[int, DBuffer] = {}
         self.items: list[Item | LaunchItem] = []
         self.epochs: dict[tuple[int, int], Epoch] = {}
-        # Of each storage: how often it was written to, and by which item last.
+        self.across: dict[int, list[Across]] = {}
+        # Of each storage: how often it was written to, by which items, and by which last.
         self.writes: dict[int, int] = {}
+        self.history: dict[int, list[int]] = {}
         self.last: dict[int, int] = {}
         # Results that wait to be combined: the item that leaves terms of them, and the first that needs them.
         self.combined: dict[int, tuple[int, int]] = {}
@@ -310,12 +313,17 @@ class _Dividing:
         """Note which boxes of an array processes need that do not hold all of them."""
         if self.combined.get(number, (-1, 0))[0] >= 0:
             raise Unfit
-        size = base.size
-        own = [None if 0 in base.local_shape(q) else box_of(base.held(q)) for q in range(size)]
         key = number, self.writes.get(number, 0)
         epoch = self.epochs.get(key)
         if epoch is None:
             epoch = self.epochs[key] = Epoch(number, self.last.get(number, -1))
+        self.ask(epoch, base, needs, at)
+        return epoch
+
+    def ask(self, epoch: Epoch, base: Partition, needs: Mapping[int, Sequence[Box]], at: int) -> None:
+        """Have an epoch bring what processes lack of some boxes, for an item."""
+        size = base.size
+        own = [None if 0 in base.local_shape(q) else box_of(base.held(q)) for q in range(size)]
         epoch.first = min(epoch.first, at)
         free = [m for m in range(len(base.mesh)) if m not in base.owners()]
         places = [base.coordinates(r) for r in range(size)]
@@ -328,7 +336,6 @@ class _Dividing:
                     part = meet(have, box)
                     if part is not None:
                         epoch.pieces.setdefault((p, q), []).append(part)
-        return epoch
 
     def wrote(self, item: Item, ref: Ref, note: bool = True) -> Operand:
         shown = self.map(ref)
@@ -342,13 +349,17 @@ class _Dividing:
         number = ref.storage.number
         self.used(number, at)
         self.writes[number] = self.writes.get(number, 0) + 1
+        self.history.setdefault(number, []).append(at)
         self.last[number] = at
 
     def settle(self) -> None:
         """All is known: what is sent at once must not be more than the settings allow."""
+        self.across = computed_here(self)
         received: dict[tuple[int, int], int] = {}
         for e in self.epochs.values():
             e.settle()
+            if e.computed:
+                continue
             for (_, q), boxes in e.pieces.items():
                 key = q, e.first
                 n = sum(map(volume, boxes)) * self.dtypes[e.number].itemsize

@@ -33,10 +33,34 @@ with mb.count() as c:
 for _ in range(2):
     jacobi_2d(a, b, 3)
 assert np.allclose(mb.to_numpy(A), a) and np.allclose(mb.to_numpy(B), b)
-# By hand: a row to each neighbour before each sweep.
-assert c.messages == 6 * neighbours, (c.messages, neighbours)
+# By hand: a row to each neighbour before each of six sweeps. What is across the cut is computed here as well,
+# for which the first message brings more rows.
+assert c.messages <= 2 * neighbours, (c.messages, neighbours)
 
-# Messages between the same memory are prepared once, and not with each call (once kernels are there).
+
+def jacobi_1d(x, y, steps):
+    for _ in range(steps):
+        y[1:-1] = 0.33333 * (x[:-2] + x[1:-1] + x[2:])
+        x[1:-1] = 0.33333 * (y[:-2] + y[1:-1] + y[2:])
+
+
+# Where parts are thinner than that, what comes comes from more than the neighbours, and from many it does not.
+for length in (4000, 8 * comm.size):
+    x, y = rng.random(length), rng.random(length)
+    program = mb.compile(jacobi_1d)
+    for _ in range(2):
+        X, Y = D(x), D(y)
+        with mb.count() as c:
+            program(X, Y, 25)
+        plain = x.copy(), y.copy()
+        jacobi_1d(*plain, 25)
+        np.testing.assert_array_equal(mb.to_numpy(X), plain[0])
+        np.testing.assert_array_equal(mb.to_numpy(Y), plain[1])
+    if length == 4000:
+        assert c.messages <= 2 * neighbours, c.messages
+
+# Messages are between memory of the program, and prepared once, also where arguments are new (once kernels are
+# there).
 prepared, prepare = [0], type(comm).repeated
 
 
@@ -54,6 +78,8 @@ with mb.settings.changed(compiler="inline"):
     known = prepared[0]
     for _ in range(3):
         compiled(A, B, 3)
+    for _ in range(2):
+        compiled(D(b), D(a), 3)
 assert known and prepared[0] == known, prepared
 type(comm).repeated = prepare
 for _ in range(6):

@@ -24,10 +24,8 @@ from mirabelle.arraytypes.programs.dividedvalues import (
     Epoch,
     Item,
     Operand,
-    box_of,
     covers,
     in_base,
-    meet,
     region_of,
 )
 from mirabelle.arraytypes.programs.steps import FoldStep, Ref
@@ -157,7 +155,7 @@ class _Trial:
                 continue
             base = o.shown.base
             need = in_base(o.shown, region_of(o, self.item.shape, box)[0])
-            own = None if 0 in base.local_shape(q) else box_of(base.held(q))
+            own = self.work.boxes(base).own[q]
             if own is not None and covers(own, need):
                 continue
             if o.epoch is None:
@@ -177,12 +175,17 @@ class _Trial:
         if most[0] > AFFORDABLE or most[1] > MOST:
             raise _Unwanted
         partners: dict[tuple[int, int], set[int]] = {}
+        given: dict[int, dict[int, set[int]]] = {}
+        for epoch, *_ in self.demands:
+            if id(epoch) not in given:
+                from_whom = given[id(epoch)] = {}
+                for p, q in epoch.pieces:
+                    from_whom.setdefault(q, set()).add(p)
         for epoch, base, q, box in self.demands:
-            known = partners.setdefault((id(epoch), q), {p for p, r in epoch.pieces if r == q})
-            for p in range(base.size):
-                held = None if 0 in base.local_shape(p) else box_of(base.held(p))
-                if held is not None and p != q and meet(held, box) is not None:
-                    known.add(p)
+            known = partners.get((id(epoch), q))
+            if known is None:
+                known = partners[id(epoch), q] = set(given[id(epoch)].get(q, ()))
+            known.update(self.work.boxes(base).holders(box, q))
             if len(known) > MOST:
                 raise _Unwanted
 

@@ -5,8 +5,10 @@ See `dividing`.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +63,46 @@ class Memory(NamedTuple):
         for d in range(len(self.box) - 2, -1, -1):
             found[d] = found[d + 1] * (self.box[d + 1][1] - self.box[d + 1][0])
         return found
+
+
+class Boxes:
+    """The box that each process holds of a partition, and who holds something of a box."""
+
+    def __init__(self, base: Partition) -> None:
+        self.base = base
+        ranks = range(base.size)
+        self.own = [None if 0 in base.local_shape(q) else box_of(base.held(q)) for q in ranks]
+        self.places = [base.coordinates(q) for q in ranks]
+        # By dimensions of the mesh: which dimension each divides, and its runs (first, end, coordinate).
+        self.cuts: dict[int, tuple[int, list[tuple[int, int, int]]]] = {}
+        for d, split in enumerate(base.splits):
+            if split is not None:
+                runs = [(a, b, c) for c, held in enumerate(split.pieces) for a, b in held if a < b]
+                self.cuts[split.mesh_axis] = d, sorted(runs)
+
+    def holders(self, box: Box, q: int) -> Iterator[int]:
+        """The others who hold something of a box; of those that hold the same, who is in line with `q`."""
+        choices: list[Sequence[int]] = []
+        for m in range(len(self.base.mesh)):
+            if m not in self.cuts:
+                choices.append((self.places[q][m],))
+                continue
+            d, runs = self.cuts[m]
+            first = bisect.bisect_right(runs, box[d][0], key=_ends)
+            end = bisect.bisect_left(runs, box[d][1], key=_begins)
+            choices.append([c for _, _, c in runs[first:end]])
+        for place in itertools.product(*choices):
+            p = self.base.rank_at(place)
+            if p != q and self.own[p] is not None:
+                yield p
+
+
+def _begins(run: tuple[int, int, int]) -> int:
+    return run[0]
+
+
+def _ends(run: tuple[int, int, int]) -> int:
+    return run[1]
 
 
 class Epoch:

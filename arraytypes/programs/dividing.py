@@ -27,6 +27,7 @@ from mirabelle.arraytypes.programs.computedhalos import Across, computed_here
 from mirabelle.arraytypes.programs.dividedlaunches import LaunchItem
 from mirabelle.arraytypes.programs.dividedplans import Lowering
 from mirabelle.arraytypes.programs.dividedvalues import (
+    Boxes,
     Divided,
     Epoch,
     Item,
@@ -96,6 +97,8 @@ class _Dividing:
         self.items: list[Item | LaunchItem] = []
         self.epochs: dict[tuple[int, int], Epoch] = {}
         self.across: dict[int, list[Across]] = {}
+        # By the ids of partitions (which are kept by what is found).
+        self.held: dict[int, Boxes] = {}
         # Of each storage: how often it was written to, by which items, and by which last.
         self.writes: dict[int, int] = {}
         self.history: dict[int, list[int]] = {}
@@ -296,7 +299,7 @@ class _Dividing:
         size = base.size
         if base.replicated:
             return Operand(ref, shown, needs, None)
-        own = [None if 0 in base.local_shape(q) else box_of(base.held(q)) for q in range(size)]
+        own = self.boxes(base).own
         lacking = [
             q
             for q, need in enumerate(needs)
@@ -322,20 +325,21 @@ class _Dividing:
 
     def ask(self, epoch: Epoch, base: Partition, needs: Mapping[int, Sequence[Box]], at: int) -> None:
         """Have an epoch bring what processes lack of some boxes, for an item."""
-        size = base.size
-        own = [None if 0 in base.local_shape(q) else box_of(base.held(q)) for q in range(size)]
         epoch.first = min(epoch.first, at)
-        free = [m for m in range(len(base.mesh)) if m not in base.owners()]
-        places = [base.coordinates(r) for r in range(size)]
+        parts = self.boxes(base)
         for q, wanted in needs.items():
-            for p in range(size):
-                have = own[p]
-                if p == q or have is None or any(places[p][m] != places[q][m] for m in free):
-                    continue
-                for box in wanted:
-                    part = meet(have, box)
+            for box in wanted:
+                for p in parts.holders(box, q):
+                    part = meet(parts.own[p], box)  # type: ignore[arg-type]
                     if part is not None:
                         epoch.pieces.setdefault((p, q), []).append(part)
+
+    def boxes(self, base: Partition) -> Boxes:
+        """What each process holds of a partition."""
+        found = self.held.get(id(base))
+        if found is None:
+            found = self.held[id(base)] = Boxes(base)
+        return found
 
     def wrote(self, item: Item, ref: Ref, note: bool = True) -> Operand:
         shown = self.map(ref)

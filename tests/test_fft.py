@@ -12,7 +12,7 @@ from samples import ordinary
 
 import mirabelle as mb
 from mirabelle import fft
-from mirabelle.backends.host import transforms
+from mirabelle.backends.host import pocketfft, transforms
 
 LAYERS = ("transpose", "steps", "reversed", "stretched")
 KINDS = [*LEAVES.values(), *(wrapped(LEAVES[leaf], layer) for leaf in ("host", "ref") for layer in LAYERS)]
@@ -264,6 +264,91 @@ def test_large_cosines_without_scipy_say_what_to_install():
     """
     right, said = answer(code)
     assert right and "pip install scipy" in said and "mb.fft.dct" in said
+
+
+# SciPy's module that computes, without the rest of SciPy
+
+
+def of_scipy(name, x, **options):
+    return getattr(sf, name)(x, workers=2, **options)
+
+
+def of_its_module(name, x, **options):
+    return getattr(pocketfft.transforms(), name)(x, workers=2, **options)
+
+
+def samples_of(name, dtype):
+    shapes = [(1,), (2,), (7,), (12, 9), (3, 5, 8)]
+    if name in REAL or np.dtype(dtype).kind != "f" or name in COSINES:
+        made = [ordinary(dtype, shape) for shape in shapes]
+    else:
+        made = [ordinary(dtype, shape) + 1j * ordinary(dtype, shape)[..., ::-1] for shape in shapes]
+    made = [x.astype(np.result_type(x, dtype) if x.dtype.kind == "c" else dtype) for x in made]
+    turned = [made[3].T, made[4][::-1, :, ::2], made[3].astype(made[3].dtype.newbyteorder(">"))]
+    turned = turned[:2] if dtype == "f2" else turned  # (of which SciPy has the order of bytes wrong)
+    return [x for x in [*made, *turned] if name not in HALVED or x.shape[-1] > 1]
+
+
+COSINES, HALVED = ["dct", "idct", "dst", "idst"], ["irfft", "irfftn", "hfft"]
+
+
+TAKEN = [
+    (name, dtype)
+    for name in [*ONE_AXIS, *SEVERAL_AXES, *COSINES]
+    for dtype in ("f2", "f4", "f8", "g", "i4", "?", "c8", "c16")
+    if not (name in REAL and dtype in ("c8", "c16")) and not (name in COSINES and dtype == "?")
+]
+
+
+@pytest.mark.parametrize("name, dtype", TAKEN)
+def test_scipys_module_alone_has_the_bits_of_scipy(name, dtype):
+    for x in samples_of(name, dtype):
+        if name in SEVERAL_AXES:
+            last = x.ndim - 1
+            ways = [{}, {"axes": (last,)}, {"axes": (0, last)[-x.ndim :]}, {"axes": (last,), "s": (5,)}]
+            ways += [{"axes": (-1, 0), "s": (4, 13)}] if x.ndim > 1 and x.shape[0] > 1 else []
+        else:
+            ways = [
+                {},
+                {"axis": -1, "n": 5},
+                {"axis": -1, "n": 24},
+                *([{"axis": 0, "n": 4}] if x.ndim > 1 else []),
+            ]
+        ways = [w for w in ways if name not in HALVED or all(x.shape[a] > 1 for a in w.get("axes", ()))]
+        kinds = [{"type": k} for k in (1, 2, 3, 4) if k > 1 or x.shape[-1] > 1] if name in COSINES else [{}]
+        for options in ({**w, **k, "norm": norm} for w in ways for k in kinds for norm in NORMS):
+            before = x.copy()
+            expected, found = of_scipy(name, x, **options), of_its_module(name, x, **options)
+            assert_same(found, expected)
+            assert np.array_equal(x, before) and (expected is x or not np.shares_memory(found, x))
+
+
+def test_transforms_import_nothing_of_scipy():
+    code = """
+        import json, sys
+        import mirabelle as mb
+        x = mb.HostArray([1.0] * (1 << 16))
+        made = [mb.materialize(f(x)) for f in (mb.fft.rfft, mb.fft.irfft, mb.fft.dct, mb.fft.fftn)]
+        before = sorted(name for name in sys.modules if name.startswith("scipy"))
+        import scipy.fft
+        print(json.dumps([before, abs(scipy.fft.rfft([1.0, 2.0])[0])]))
+    """
+    assert answer(code) == [[], 3.0]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_another_scipy_is_imported_as_a_whole(there, monkeypatch, tmp_path):
+    """(Its module has another name, or functions that are called otherwise.)"""
+    other = tmp_path / "other.py"
+    other.write_text("c2c = r2c = c2r = dct = dst = lambda plan: plan\n")
+    monkeypatch.setattr(pocketfft, "_compiled", lambda: other if there else None)
+    pocketfft.transforms.cache_clear()
+    try:
+        assert pocketfft.transforms() is sf
+        a = ordinary("f8", (1 << 15,))
+        assert_same(fft.rfft(mb.HostArray(a)), sf.rfft(a))
+    finally:
+        pocketfft.transforms.cache_clear()
 
 
 # Refusals

@@ -2,6 +2,7 @@
 
 SciPy's come from the same algorithms (pocketfft), use threads, and compute the transform of a
 real array from half of it. So the last bits of a large transform depend on whether SciPy is there.
+(What is called is its compiled module alone: pocketfft.py.)
 
 SciPy keeps the plans of the last 16 lengths of each kind for good: for lengths near four million these are
 gigabytes. Before they come to more than `PLAN_BYTES` it is made to let go of them.
@@ -18,9 +19,10 @@ import numpy as np
 
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.host import pocketfft
 from mirabelle.dispatch.settings import settings
 
-# From this many elements on, the import of SciPy and the hand-over are worth it.
+# From this many elements on, the hand-over to SciPy is worth it.
 LARGE = 1 << 15
 
 
@@ -75,7 +77,7 @@ def note_plans(name: str, x: np.ndarray, options: dict[str, Any]) -> None:
 
 def _let_go() -> None:
     """Other, tiny plans take the place of those that SciPy keeps."""
-    fft = _scipy_fft()
+    fft = pocketfft.transforms()
     for dtype in (np.float64, np.float32):
         for n in range(2, 2 + _KEPT):
             x: Any = np.zeros(n, dtype)
@@ -97,19 +99,10 @@ def let_go() -> None:
 pool.kept["plans"] = (lambda: sum(_plans.values()), let_go)
 
 
-@functools.cache
-def _scipy_fft() -> Any:
-    try:
-        import scipy.fft
-    except ImportError:
-        return None
-    return scipy.fft
-
-
 def _transform(name: str) -> None:
     def run(x: np.ndarray, **options: Any) -> Any:
         plain = getattr(np.fft, name, None)  # (NumPy imports its transforms with the first)
-        found = _scipy_fft() if plain is None or x.size >= LARGE else None
+        found = pocketfft.transforms() if plain is None or x.size >= LARGE else None
         if found is not None:
             if x.dtype.kind == "b":
                 x = x.astype(np.float64)

@@ -150,11 +150,13 @@ class _Arguments:
                     f"{type(x).__name__}. Make it one: `mb.HostArray(x)`."
                 )
             raise TypeError(
-                f"mb.autodiff.{self.name}(f, x) takes an array; of a function of one number it is "
-                "mb.autodiff.derivative(f, x)."
+                f"mb.autodiff.{self.name}(f, x) takes an array, `mb.HostArray([1.0, 2.0])`; of a function of "
+                "one number it is mb.autodiff.derivative(f, x)."
             )
         if not isinstance(x, AbstractArray):
-            raise TypeError(f"mb.autodiff.{self.name}(f, x) takes an array, not a {type(x).__name__}.")
+            raise TypeError(
+                f"mb.autodiff.{self.name}(f, x) takes an array, not a {type(x).__name__}: `mb.HostArray(x)`."
+            )
         self.leaves.append(x)
         return None
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Fields = tuple[Any, ...]
 
 
+def _shown(thing: Any) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else f"one of {type(thing).__name__}"
+
+
 def _is_divided(array: Any) -> bool:
     """Does a constructor make arrays over processes?"""
     if not callable(array):
@@ -95,6 +99,12 @@ class Semidiscretization:
         # fmt: on
         if not isinstance(solver, Solver):
             raise TypeError(f"{solver!r} is no solver. Give one with an order: `dg.Solver(3)`.")
+        if not isinstance(equations, Equations) or not hasattr(mesh, "check_boundaries"):
+            raise TypeError(
+                f"A semidiscretization takes a mesh, equations and a solver, and was given {_shown(mesh)}, "
+                f"{_shown(equations)} and a solver: `dg.Semidiscretization(dg.box(8, periodic=True), "
+                "dg.Advection((1.0,)), dg.Solver(3))`. A file is read by `dg.read_mesh(path)`."
+            )
         if cls is Semidiscretization and _is_divided(array):
             from mirabelle.dg.divided import Divided
 

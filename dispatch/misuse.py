@@ -95,8 +95,8 @@ def is_raw(error: Exception) -> bool:
     if not crash and not isinstance(error, (TypeError, ValueError, IndexError, OverflowError)):
         return False
     text = str(error.args[0] if error.args else "").strip()  # (a KeyError's text is in quotes)
-    if text.endswith((".", ".)", "`", "?")):
-        return False
+    if text.endswith((".", ".)", "`", "?")) or "() got an unexpected keyword argument" in text:
+        return False  # (of a word that is no parameter Python speaks clearly; advice.py says which ones are)
     return crash or not NUMPYS.search(text)
 
 

@@ -1,16 +1,18 @@
 """Tracebacks on their way out: of the frames inside of this package, a user sees three.
 
 An error passes through many functions of ours before it is seen, and who reads it wants the line of the program
-and the sentence at the end. The hook that Python calls for an error that nobody caught (`sys.excepthook`) is
-where frames are left out, and nowhere else: debuggers, loggers and who catches an error have all of them, and
-so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`.
+and the sentence at the end. The hook that Python calls for an error that nobody caught (`sys.excepthook`, and
+IPython's for cells) is where frames are left out, and nowhere else: debuggers, loggers and who catches an error
+have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What Python itself says of a mistake
+is given a note there with the cure.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -50,6 +52,39 @@ def _is_ours(step: types.TracebackType) -> bool:
     )
 
 
+# Functions that know a cure for what Python says: they give a text, or an empty one.
+ADVISERS: list[Callable[[BaseException], str]] = []
+
+
+def add_advice(error: BaseException) -> None:
+    """Note the cure for a mistake beside what Python says of it."""
+    notes = getattr(error, "__notes__", ())
+    for adviser in ADVISERS:
+        with contextlib.suppress(Exception):  # (an error that is shown must not become another one)
+            text = adviser(error)
+            if text and text not in notes:
+                error.add_note(text)
+
+
+@contextlib.contextmanager
+def few_frames(error: BaseException, trace: types.TracebackType | None) -> Iterator[types.TracebackType | None]:
+    """For a block in which an error is shown: the traceback to show, which is the error's own meanwhile."""
+    add_advice(error)
+    shorter, count = (trace, 0) if settings.full_tracebacks else trimmed(trace)
+    if not count:
+        yield trace
+        return
+    kept: list[Any] = [error.__traceback__, error.__cause__, error.__suppress_context__]
+    try:
+        error.__traceback__ = shorter
+        if getattr(error, "explained", False):  # the sentence says it; what was caught is the inside's
+            error.__cause__ = None
+        yield shorter
+    finally:
+        error.__traceback__, error.__cause__, error.__suppress_context__ = kept
+    print(f"({count} frames inside are not shown: MIRABELLE_FULL_TRACEBACKS=1 shows them.)", file=sys.stderr)
+
+
 def install() -> None:
     """From now on errors that nobody catches are shown so. What was there before shows them."""
     before = sys.excepthook
@@ -57,20 +92,18 @@ def install() -> None:
         return
 
     def shown(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        shorter, count = (trace, 0) if settings.full_tracebacks else trimmed(trace)
-        if not count:
-            return before(kind, error, trace)
-        kept: list[Any] = [error.__traceback__, error.__cause__, error.__suppress_context__]
-        try:
-            error.__traceback__ = shorter
-            if getattr(error, "explained", False):  # the sentence says it; what was caught is the inside's
-                error.__cause__ = None
+        with few_frames(error, trace) as shorter:
             before(kind, error, shorter)
-        finally:
-            error.__traceback__, error.__cause__, error.__suppress_context__ = kept
-        print(
-            f"({count} frames inside are not shown: MIRABELLE_FULL_TRACEBACKS=1 shows them.)", file=sys.stderr
-        )
 
     shown.shows_few_frames = True  # type: ignore[attr-defined]
     sys.excepthook = shown
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and not shell.custom_exceptions:  # (somebody else shows errors then)
+        shell.set_custom_exc((Exception,), _shown_by_ipython)
+
+
+def _shown_by_ipython(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:
+    """What IPython does with an error in a cell, with fewer frames. `%debug` has all of them."""
+    with few_frames(error, trace) as shorter:
+        shell.showtraceback((kind, error, shorter), tb_offset=tb_offset, running_compiled_code=True)
+    sys.last_traceback = trace

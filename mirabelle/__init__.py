@@ -222,6 +222,7 @@ from mirabelle.dispatch.native import compute_at_once as _compute_at_once
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
 from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tracebacks import ADVISERS as _ADVISERS
 from mirabelle.dispatch.tracebacks import install as _show_few_frames
 from mirabelle.dispatch.verbs import (
     abs,
@@ -630,6 +631,16 @@ if "t" in getattr(_sys, "abiflags", ""):
     from mirabelle.dispatch.freethreading import warn_of_free_threads as _warn_of_free_threads
 
     _warn_of_free_threads()
+
+
+def _advice(error: BaseException) -> str:
+    """What an uncaught error is given for a note."""
+    from mirabelle.arraytypes.advice import advice
+
+    return advice(error)
+
+
+_ADVISERS.append(_advice)
 _show_few_frames()
 
 __version__ = "0.1.0"
@@ -647,7 +658,7 @@ def _unknown(name: str) -> _typing.Any:
                 stacklevel=3,
             )
             return getattr(_importlib.import_module(f"mirabelle.{space}"), name)
-    from mirabelle.arraytypes.functions.numpys import missing
+    from mirabelle.arraytypes.advice import missing
 
     raise missing("mirabelle", name)
 

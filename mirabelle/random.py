@@ -12,7 +12,7 @@ True
 
 import typing as _typing
 
-from mirabelle.arraytypes.functions.numpys import missing_random as _missing
+from mirabelle.arraytypes.advice import missing_random as _missing
 from mirabelle.arraytypes.random import Generator, Philox, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]

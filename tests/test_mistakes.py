@@ -1,18 +1,21 @@
 """Typical mistakes: each is answered by a sentence with the cure, and by three frames of ours at most."""
 
 import math
+import re
 import subprocess
 import sys
 import traceback
 
 import numpy as np
 import pytest
+from children import answer
 
 import mirabelle as mb
 from mirabelle import dg
 from mirabelle import meshdata as md
+from mirabelle.arraytypes import advice
 from mirabelle.dispatch.linecounts import is_users
-from mirabelle.dispatch.tracebacks import KEPT, trimmed
+from mirabelle.dispatch.tracebacks import KEPT, add_advice, trimmed
 
 A = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
 x = mb.HostArray([1.0, 2.0, 3.0])
@@ -49,6 +52,42 @@ def beyond(u, y):
 def endless(u, y):
     while u[0] > 0:
         y[0] += 1
+
+
+@mb.kernel
+def saxpy(k, y, a, x):
+    i = k.index(0)
+    y[i] = a * x[i] + y[i]
+
+
+@mb.kernel
+def gives_back(k, y):
+    return y[k.index(0)]
+
+
+@mb.kernel
+def at_halves(k, y):
+    y[k.index(0) * 0.5] = 1.0
+
+
+@mb.kernel
+def of_two(k, y):
+    y[k.index(0), k.index(1)] = 1.0
+
+
+@mb.jit
+def total(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i]
+    return s
+
+
+def solved(**options):
+    return dg.solve(semi, 0.1, lambda p, t: (mb.sin(p[0]),), **options)
+
+
+block = mb.distributed.Block
 
 
 def loop(points, first=None, kernel=add):
@@ -158,6 +197,69 @@ MISTAKES = {
         ),
         r"dg\.hll`",
     ),
+    # (Over meshes)
+    "a kernel before the points": (lambda: loop(add, kernel=cells), r"md\.loop\(points, kernel"),
+    "a space for a map": (lambda: loop(cells, md.READ(u, V)), r"md\.READ\(u, V\.dofs\)"),
+    "a map for an array": (lambda: md.READ(V.dofs, u), r"md\.READ\(u, map\)"),
+    "a map of other points": (lambda: loop(mesh.points("edge")), "the loop runs over"),
+    "a kernel of fewer parameters": (lambda: loop(cells, kernel=lambda u: None), r"md\.READ\(u, map\)"),
+    "points that are none": (lambda: mesh.points("triangle"), "it has"),
+    "a space without a degree": (lambda: md.space(mesh, "P"), r'md\.element\("P", "triangle", 2\)'),
+    "values for a function": (lambda: V.interpolate(np.ones(5)), r"lambda x: x\[\.\.\., 0\]"),
+    "a pattern of a space": (lambda: md.pattern(V), r"md\.pattern\(V\.dofs\)"),
+    "conditions of a vector": (lambda: md.dirichlet(u, u, [0], 0.0), r"md\.pattern\(V\.dofs\)\.matrix\(\)"),
+    "half a cell": (lambda: md.unit_square(2.5), r"md\.unit_square\(\(8, 4\)\)"),
+    "a plain array for a function": (lambda: V.evaluate(y, [0.5, 0.5]), r"md\.wrap\(V\.tree, flat\)"),
+    "a shape with a typo": (lambda: md.quadrature("triangel", 2), "Cells are interval"),
+    "a mesh file that is not there": (lambda: md.read_mesh("no.msh"), "A path begins"),
+    # (Flows)
+    "equations before the mesh": (lambda: dg.Semidiscretization(wave, line, dg.Solver(2)), r"dg\.box\(8"),
+    "a class of equations": (lambda: dg.Semidiscretization(line, dg.Advection, dg.Solver(2)), "the class Adv"),
+    "a file for a mesh": (lambda: dg.Semidiscretization("a.msh", wave, dg.Solver(2)), r"dg\.read_mesh\(path"),
+    "a flux by name": (lambda: dg.Solver(2, surface_flux="hllc"), r"surface_flux=dg\.hllc"),
+    "a flux for a form": (lambda: dg.Solver(2, volume=dg.ranocha), r"dg\.FluxDifferencing\(dg\.ranocha\)"),
+    "a number for a condition": (
+        lambda: dg.Semidiscretization(dg.box(4), wave, dg.Solver(2), {"x_neg": 0.0, "x_pos": 0.0}),
+        r"dg\.SlipWall\(\)",
+    ),
+    "a place by name": (
+        lambda: dg.Semidiscretization(line, wave, dg.Solver(2), array="cuda"),
+        r"array=mb\.CuArray",
+    ),
+    "two lengths of steps": (lambda: solved(cfl=0.5, dt=0.1), "Give one of them"),
+    "a field that is not there": (lambda: solved(cfl=0.5).plot("rho"), "Its fields are u"),
+    # (Programs)
+    "sizes with a typo": (lambda: mb.compile(abs, sizes="all"), r'sizes="any"'),
+    "a schedule by name": (lambda: mb.compile(abs, schedule="tiles"), r"Schedule\.load"),
+    "a library of a function": (lambda: mb.compiling.build(mb.compile(abs), "f.so"), r"f\.program\(x, y\)"),
+    "arrays for a program's file": (lambda: mb.load_program(__file__), r"mb\.load\(path\)"),
+    "another place for a part of a program": (lambda: mb.compile(lambda a, b: a + b)(x, r), r"mb\.adapt"),
+    "a state that grows": (
+        lambda: mb.compile(lambda a: mb.while_loop(lambda s: s[0] < 9, lambda s: mb.concat([s, s]), a))(x),
+        "Start with an array of the shape",
+    ),
+    "a branch on many": (lambda: mb.cond(x > 1, lambda: x, lambda: -x), r"mb\.any\(x\)"),
+    "arrays for branches": (lambda: mb.cond(x[0] > 1, x, -x), "lambda x: x"),
+    # (Kernels)
+    "a kernel without indices": (lambda: saxpy(x, 2.0, x), r"saxpy\[x\.shape\]"),
+    "a kernel with an argument too few": (lambda: saxpy[3](x, 2.0), r"saxpy\[n\]\(y, a, x\)"),
+    "half an index": (lambda: saxpy[3.5](x, 2.0, x), "made of integers"),
+    "a kernel over two places": (lambda: saxpy[3](x, 2.0, r), r"mb\.adapt"),
+    "a list for a kernel": (lambda: saxpy[3](x, 2.0, [1.0, 2.0, 3.0]), r"mb\.HostArray\(x\)"),
+    "a kernel that gives something back": (lambda: gives_back[3](mb.zeros(3)), r"out\[i\] = value"),
+    "a real index in a kernel": (lambda: at_halves[3](mb.zeros(3)), r"int\(\)"),
+    "a kernel over fewer dimensions": (lambda: of_two[3](mb.zeros((3, 3))), r"of_two\[n, m\]"),
+    "a card's array in a loop": (lambda: total(r), r"mb\.adapt\(mb\.HostArray, x\)"),
+    "an array over processes in a loop": (lambda: total(D), r"total\(x\.local\)"),
+    "an option of Numba": (lambda: mb.jit(abs, nopython=True), "Its options are"),
+    # (Processes)
+    "a number for a layout": (lambda: mb.DArray[mb.HostArray](x, layout=0), r"mb\.distributed\.Block\(0\)"),
+    "a dimension that is not there": (lambda: mb.DArray[mb.HostArray](x, layout=block(3)), "the array has 1"),
+    "a halo that is negative": (lambda: D.halo(-1), r"x\.halo\(1\)"),
+    "a layout of what is not divided": (lambda: mb.distributed.redistribute(x, block(0)), r"layout=mb\.dist"),
+    "a list to exchange": (lambda: mb.distributed.exchange([x]), r"exchange\(\{rank: x\}\)"),
+    "a process that is not there": (lambda: mb.distributed.exchange({5: x}), r"mirabelle run -n 4"),
+    "a sum by another name": (lambda: mb.distributed.allreduce(x, "add"), "'sum'"),
     "no length of steps": (lambda: dg.solve(semi, 1.0, lambda p, t: (mb.sin(p[0]),)), r"cfl=0\.8"),
     "a solution that is no tuple": (
         lambda: dg.solve(semi, 0.1, lambda p, t: mb.sin(p[0]), cfl=0.5),
@@ -172,7 +274,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_answered_by_the_cure_in_three_frames(mistake):
-    assert len(MISTAKES) >= 80
+    assert len(MISTAKES) >= 128
     program, cure = MISTAKES[mistake]
     with pytest.raises(Exception, match=cure) as caught:
         program()
@@ -185,6 +287,111 @@ def test_a_mistake_is_answered_by_the_cure_in_three_frames(mistake):
     all_of_them = list(traceback.walk_tb(caught.value.__traceback__))
     assert [f for f, _ in frames if is_users(f.f_code)] == [f for f, _ in all_of_them if is_users(f.f_code)]
     assert frames[-1][0] is all_of_them[-1][0]
+
+
+# What Python says by itself, and a piece of the note that is added where it is shown.
+NOTES = {
+    "x.numpy()": "mb.to_numpy(x)",
+    "r.get()": "mb.to_numpy(x)",
+    "x.to('cuda')": "mb.adapt(mb.CuArray, x)",
+    "x.block_until_ready()": "mb.materialize(x)",
+    "x.at[0].set(1.0)": "x[i] = v",
+    "x.clone()": "x.copy()",
+    "mb.sum(x).backward()": "mb.autodiff.gradient(f, x)",
+    "x.halo(1)": "mb.DArray[mb.HostArray](x)",
+    "x.append(1.0)": "mb.append(x, ...)",
+    "x.sume()": "x.sum",
+    "x.__delitem__": "mb.delete(x, i)",
+    "mb.fft.rft(x)": "mb.fft.rfft",
+    "mb.autodiff.grad": "mb.autodiff.gradient",
+    "mb.linalg.sovle(A, x)": "mb.linalg.solve",
+    "x.T()": "no parentheses",
+    "x(0)": "x[i]",
+    "mb.HostArray(1, 2, 3)": "mb.HostArray([1, 2, 3])",
+    "mb.sum(A, dim=0)": "`axis=`",
+    "A.mean(axis=0, keepdim=True)": "`keepdims=`",
+    "mb.zeros(size=3)": "`shape=`",
+    "mb.compile(abs, size='any')": "`sizes=`",
+    "mb.compile(abs, static_argnums=0)": "f, static, passes",
+    "rng.normal(shape=3)": "loc, scale, size",
+    "dg.Solver(degree=3)": "`order=`",
+    "md.loop(cells, add, whole=True)": "points, kernel, atomics",
+    # Not ours:
+    "x.nothing_like_it": "",
+    "{}.numpy": "",
+    "print(axes=0)": "",
+    "().index(dim=1)": "",
+    "math.sinn": "",
+    "(lambda: 0)(dim=1)": "",
+    "1 + None": "",
+}
+
+
+@pytest.mark.parametrize("text", NOTES)
+def test_what_python_says_is_given_the_cure_for_a_note(text):
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        eval(text)
+    for _ in range(2):
+        add_advice(caught.value)
+    notes = getattr(caught.value, "__notes__", [])
+    assert len(notes) == bool(NOTES[text])
+    assert not notes or (NOTES[text] in notes[0] and notes[0].endswith((".", "?")))
+
+
+@pytest.mark.parametrize(
+    "name, cure",
+    [
+        ("grad", "mb.autodiff.gradient"),
+        ("vmap", "mb.broadcast"),
+        ("asnumpy", "mb.to_numpy"),
+        ("tensor", "mb.HostArray"),
+        ("cuda", "mb.CuArray"),
+        ("device", "device="),
+        ("float", "mb.float64"),
+        ("no_grad", "Nothing is recorded"),
+    ],
+)
+def test_words_of_other_libraries_are_told_what_they_are_here(name, cure):
+    with pytest.raises(AttributeError, match=rf"has no '{name}'\..*{cure}"):
+        getattr(mb, name)
+
+
+def test_every_cure_of_a_note_is_there():
+    for text in [*advice._ELSEWHERE.values(), *(instead for _, instead in advice._ATTRIBUTES)]:
+        for path in re.findall(r"mb\.([\w.]+)", text):
+            thing = mb
+            for part in path.rstrip(".").split("."):
+                thing = getattr(thing, part)
+    assert not set(advice._ELSEWHERE) & set(mb.__all__)
+
+
+CELLS = ["mb.einsum('ij', mb.ones(3))", "mb.ones(3).numpy()", "1 / 0", "int('a'", "mb.sum(mb.ones(3), dim=0)"]
+
+
+def test_a_cell_of_a_notebook_shows_as_few():
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    code = f"""
+        import json, sys
+        from IPython.core.interactiveshell import InteractiveShell
+        shell = InteractiveShell.instance(colors="nocolor", xmode="Plain")
+        shell.run_cell("import mirabelle as mb")
+        shown = []
+        shell._showtraceback = lambda kind, error, lines: shown.append("\\n".join(lines))
+        for cell in {[*CELLS, CELLS[0]]!r}:
+            ran = shell.run_cell(cell)
+            shown.append(type(ran.error_in_exec or ran.error_before_exec).__name__)
+        frames, step = 0, sys.last_traceback  # (what a debugger shows)
+        while step is not None:
+            frames, step = frames + 1, step.tb_next
+        print(json.dumps([*shown, frames]))
+    """
+    assert interactive
+    said = answer(code)
+    einsum, numpy, zero, syntax, unknown = said[0::2][:5]
+    assert said[1:10:2] == ["ValueError", "AttributeError", "ZeroDivisionError", "SyntaxError", "TypeError"]
+    assert "Add letters" in einsum and einsum.count("File ") <= KEPT + 1
+    assert "mb.to_numpy(x)" in numpy and "division by zero" in zero and "SyntaxError" in syntax
+    assert "`axis=`" in unknown and said[-1] > KEPT
 
 
 def test_errors_that_pass_through_nothing_of_ours_stay():

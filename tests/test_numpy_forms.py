@@ -379,7 +379,7 @@ def test_an_override_still_answers_plain_calls():
     ],
 )  # fmt: skip
 def test_names_that_are_not_here_say_what_to_write(name, cure):
-    from mirabelle.arraytypes.functions.numpys import missing
+    from mirabelle.arraytypes.advice import missing
 
     assert cure in str(missing("mirabelle", name)) and name == missing("mirabelle", name).name
     for space in (mb, mb.namespace(mb.RefArray)):
@@ -394,7 +394,7 @@ def test_names_that_are_not_here_say_what_to_write(name, cure):
 def test_every_name_told_is_absent_and_every_cure_is_there():
     import re
 
-    from mirabelle.arraytypes.functions.numpys import _INSTEAD
+    from mirabelle.arraytypes.advice import _INSTEAD
 
     for name, text in _INSTEAD.items():
         assert name not in mb.__all__

@@ -64,8 +64,8 @@ def redistribute(x: Any, layout: Any) -> AbstractArray:
         )
     if not isinstance(x, AbstractArray) or not issubclass(leaf_family(type(x)), DArray):
         raise TypeError(
-            f"redistribute takes a distributed array, not a {type(x).__name__}. Make one: `mb.DArray(x, "
-            f"layout={layout!r})`."
+            f"redistribute takes a distributed array, not a {type(x).__name__}. Make one: "
+            "`mb.DArray[mb.HostArray](x, layout=mb.distributed.Block(0))`."
         )
     family = leaf_family(type(x))
     version = verbs.capture(x)
@@ -157,7 +157,8 @@ def halo(x: Any, width: Any, wrapped: bool) -> Any:
     widths = (width,) * x.ndim if isinstance(width, int) else tuple(int(w) for w in width)
     if len(widths) != x.ndim or any(w < 0 for w in widths):
         raise ValueError(
-            f"A halo has a width for each dimension, none negative: {width!r} for shape {x.shape}."
+            f"A halo has a width for each dimension, none negative: {width!r} for shape {x.shape}. "
+            "One number is for all of them: `x.halo(1)`."
         )
     part: Partition = view.buffer.partition
 
@@ -365,11 +366,17 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     {}
     """
     comm = communicator() if comm is None else comm
+    if not isinstance(sends, Mapping):
+        raise TypeError(
+            f"exchange takes a dictionary of ranks, and the array for each, and not a {type(sends).__name__}: "
+            "`mb.distributed.exchange({rank: x})`."
+        )
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
     if wrong:
         raise CommunicationError(
-            f"Process {comm.rank} of {comm.size} gives an array to process {wrong[0]}; others are "
-            f"{[q for q in range(comm.size) if q != comm.rank]}."
+            f"Process {comm.rank} of {comm.size} gives an array to process {wrong[0]!r}; others are "
+            f"{[q for q in range(comm.size) if q != comm.rank]}. `python -m mirabelle run -n 4 program.py` "
+            "starts four; a process keeps what is its own."
         )
     for q, x in sends.items():
         check_local(x, "mb.distributed.exchange", f" (for process {q})")

@@ -1,11 +1,10 @@
-"""Names of NumPy's: small functions that programs lean on, and what stands for those that are not here.
+"""Names of NumPy's: small functions that programs lean on. (Of those that are not here: advice.py.)
 
 Names that have nothing to do with arrays (`mb.dtype`, `mb.issubdtype`, `mb.s_`) are NumPy's own objects.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.functions import conventions
 from mirabelle.arraytypes.functions.picking import nonzero
 from mirabelle.arraytypes.makers import creates
-from mirabelle.dispatch import loading, verbs
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
 dtype = np.dtype
@@ -225,77 +224,3 @@ def array_str(a: Any, *args: Any, **options: Any) -> str:
     '[1.  2.5]'
     """
     return str(conventions.array_str(as_array(a), *args, **options))
-
-
-# Names of NumPy's that are not here on purpose, and what to write.
-_INSTEAD = {
-    "dg": "It is imported by itself: `import mirabelle.dg as dg`.",
-    "ndarray": "The type of all arrays is mb.AbstractArray: `isinstance(x, mb.AbstractArray)`. Arrays are made "
-               "with mb.array or mb.zeros.",
-    "nditer": "Go through the elements with `for i, x in mb.ndenumerate(a)`, or compute on whole arrays with "
-              "`mb.map(f, a)`.",
-    "nested_iters": "Go through places with `mb.ndindex(shape)`.",
-    "frompyfunc": "Arrays hold numbers, not Python's objects: `mb.vectorize(f)`, or `mb.broadcast(f, x, y)`, "
-                  "which is compiled.",
-    "matrix": "A matrix is an array of two dimensions: `mb.array(data, ndmin=2)`, with `@` for products.",
-    "asmatrix": "A matrix is an array of two dimensions: `mb.array(data, ndmin=2)`, with `@` for products.",
-    "bmat": "Put matrices together with `mb.block([[a, b], [c, d]])`.",
-    "memmap": "Read a file where it lies with `mb.load(file, mmap=True)`.",
-    "poly1d": "Polynomials are arrays of coefficients: `mb.polyval(p, x)`, `mb.roots(p)`, `mb.polyder(p)`.",
-    "polynomial": "Polynomials are arrays of coefficients: `mb.polyval(p, x)`, `mb.polyfit(x, y, degree)`.",
-    "ma": "Mask with `where=`, as in `mb.sum(x, where=mask)`, or with NaN, as in `mb.nansum(x)`.",
-    "row_stack": "It is `mb.vstack`.",
-    "trapz": "It is `mb.trapezoid`.",
-    "in1d": "It is `mb.isin`.",
-    "product": "It is `mb.prod`.",
-    "emath": "Take the function of complex numbers: `mb.sqrt(x.astype(complex))`.",
-    "seterr": "mirabelle warns of no NaN or infinity: look with `mb.all(mb.isfinite(x))`.",
-    "float128": "The widest floating-point numbers are mb.float64's.",
-    "longdouble": "The widest floating-point numbers are mb.float64's.",
-    "complex256": "The widest complex numbers are mb.complex128's.",
-    "clongdouble": "The widest complex numbers are mb.complex128's.",
-    "datetime64": "Arrays hold numbers: count seconds or days from a date, as integers.",
-    "timedelta64": "Arrays hold numbers: count seconds or days, as integers.",
-    "object_": "Arrays hold numbers, not Python's objects.",
-    "str_": "Arrays hold numbers, not texts.",
-    "bytes_": "Arrays hold numbers: `mb.frombuffer(data, mb.uint8)`.",
-}  # fmt: skip
-# The letters of the dtypes that arrays have.
-_NUMBERS = frozenset("?bhilqBHILQefdFD")
-# NumPy's older names of what generators do.
-_OLD_RANDOM = {
-    "rand": "random(size)", "random_sample": "random(size)", "ranf": "random(size)", "sample": "random(size)",
-    "randn": "normal(size=size)", "randint": "integers(low, high, size)",
-    "random_integers": "integers(low, high, size)",
-}  # fmt: skip
-
-
-def missing(module: str, name: str) -> AttributeError:
-    """The error for a name that is not in the namespace: says what stands for it, if it is one of NumPy's."""
-    text = f"{module} has no {name!r}."
-    theirs = None if name.startswith("_") else getattr(np, name, None)
-    if name in _INSTEAD:
-        text += f" {_INSTEAD[name]}"
-    elif isinstance(theirs, type) and issubclass(theirs, np.generic):
-        known = theirs in np.sctypeDict.values() and np.dtype(theirs).char in _NUMBERS
-        text += f" Say how large: mb.{np.dtype(theirs).name}." if known else " Arrays hold numbers."
-    elif theirs is not None:
-        text += f" It is NumPy's alone, `numpy.{name}`: give it what `mb.to_numpy(x)` gives."
-    elif not name.startswith("_"):  # (those are asked for by programs, again and again)
-        near = difflib.get_close_matches(name, loading.public().__all__, 1, 0.75)
-        text += f" Did you mean `mb.{near[0]}`?" if near else ""
-    return AttributeError(text, name=name)
-
-
-def missing_random(name: str) -> AttributeError:
-    """The error for a name that is not in `mb.random`: NumPy's functions of its global generator are not."""
-    from mirabelle.arraytypes.random import Generator
-
-    text = f"mirabelle.random has no {name!r}."
-    call = _OLD_RANDOM.get(name) or (f"{name}(...)" if hasattr(Generator, name) else None)
-    made = " There is no global generator: make one with `rng = mb.random.default_rng(seed)`, and "
-    if name in ("seed", "get_state", "set_state", "RandomState"):
-        text += f"{made}hand it on."
-    elif call is not None and not name.startswith("_"):
-        text += f"{made}call `rng.{call}`."
-    return AttributeError(text, name=name)

@@ -71,6 +71,15 @@ _COMBINES = {
 }
 
 
+def _meant(array: Any, through: Any) -> str:
+    """What to write where another thing was given for a map."""
+    if hasattr(through, "dofs"):  # (a space)
+        return " Of a space it is its table, V.dofs: `md.READ(u, V.dofs)`."
+    if isinstance(array, Dofs) or hasattr(array, "targets"):
+        return " The array comes first: `md.READ(u, map)`."
+    return ""
+
+
 class Access:
     """An array, how it is reached from the points of a loop, and what is done to it. Made by READ, INC, ..."""
 
@@ -87,7 +96,7 @@ class Access:
             raise TypeError(
                 f"{intent.value}(array, map) takes a map from the points of the loop, like "
                 "mesh.closure('cell'), or "
-                f"what md.dofs(map, tree) made, and not a {type(through).__name__}."
+                f"what md.dofs(map, tree) made, and not a {type(through).__name__}.{_meant(array, through)}"
             )
         self.intent = intent
         self.array = array

@@ -51,10 +51,17 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
     if isinstance(A, DividedMatrix):
         _over_processes(A, b, rows, values, symmetric)
         return
+    if not isinstance(A, Matrix):
+        raise TypeError(
+            f"dirichlet takes a matrix first, then the right-hand side, and {type(A).__name__} is no matrix of "
+            "ours: `md.dirichlet(A, b, V.boundary_dofs(), 0.0)` with `A = md.pattern(V.dofs).matrix()`."
+        )
     b = b.parent if isinstance(b, TreeArray) else b
     at, given = _asked(A.shape, A.shape[0], rows, values)
     if b is not None and b.shape != A.shape[:1]:
-        raise ValueError(f"The matrix has {A.shape[0]} rows and b shape {b.shape}.")
+        raise ValueError(
+            f"The matrix has {A.shape[0]} rows and b shape {b.shape}: a right-hand side is `V.zeros()`."
+        )
     places = A.pattern.diagonal(at)
     if b is not None:
         if symmetric and given.any():

@@ -146,4 +146,7 @@ def _known(x: Table, shape: str, cells: Table) -> Mesh:
 def _counts(*counts: Any) -> None:
     for n in counts:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ValueError(f"A mesh is divided into one or more cells along each side, and not into {n!r}.")
+            raise ValueError(
+                f"A mesh is divided into one or more cells along each side, and not into {n!r}. Give a whole "
+                "number, or one for each side: `md.unit_square(8)`, `md.unit_square((8, 4))`."
+            )

@@ -75,7 +75,8 @@ class LocalKernel:
         if not inspect.isfunction(function):
             raise TypeError(
                 f"A loop's kernel is a Python function of small arrays, and {function!r} is a "
-                f"{type(function).__name__}. Write a `def`."
+                f"{type(function).__name__}. Write a `def`, and give the points first: "
+                "`md.loop(points, kernel, ...)`."
             )
         self.python = function
         self.name = function.__name__ if function.__name__ != "<lambda>" else "kernel"

@@ -224,9 +224,10 @@ def _reached(given: Any) -> tuple[Any, ...]:
         elif all(hasattr(d, name) for name in ("table", "size", "block", "source")):
             made.append(d)
         else:
+            meant = " Of a space V these are V.dofs: `md.pattern(V.dofs)`." if hasattr(d, "dofs") else ""
             raise TypeError(
                 f"A pattern is made of the Dofs that cells reach, md.pattern(md.dofs(closure, tree)), or of a "
-                f"map to as many points of one component for each; not of {d!r}."
+                f"map to as many points of one component for each; not of {d!r}.{meant}"
             )
     return tuple(made)
 

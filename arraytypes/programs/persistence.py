@@ -242,6 +242,8 @@ def _refusing(path: Path, what: str) -> Iterator[None]:
     except _DAMAGES as e:
         plain = isinstance(e, (ValueError, OSError, zipfile.BadZipFile))
         said = str(e).strip().split("\n")[0].rstrip(".") if plain else _shown(e)
+        if isinstance(e, zipfile.BadZipFile):
+            said += ". Programs are what `program.save(path)` wrote; arrays are read by `mb.load(path)`"
         raise ValueError(f"{opening(path)} {what}: {said}.") from e
 
 

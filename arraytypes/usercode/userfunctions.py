@@ -88,7 +88,8 @@ def returned_type(dispatcher: Any, argtypes: tuple[Any, ...]) -> Any:
         return dispatcher.overloads[argtypes].signature.return_type
     target = dispatcher.targetdescr
     typing, context = target.typing_context, target.target_context
-    typing.refresh(), context.refresh()
+    typing.refresh()
+    context.refresh()
     flags = compiler.Flags()
     target.options.parse_as_flags(flags, dispatcher.targetoptions)
     inference = _inference()(typing, context, None, argtypes, None, flags, {})

@@ -8,7 +8,6 @@ functions, `scipy.fft` itself is imported. Here are no checks: `mb.fft` has made
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.machinery
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -37,7 +36,6 @@ _FOURIER = {
 _COSINES = {"dct": ("dct", True), "idct": ("dct", False), "dst": ("dst", True), "idst": ("dst", False)}
 
 
-@functools.cache
 def transforms() -> Any:
     """What has the transforms, called as those of `scipy.fft`; None where SciPy is not installed."""
     with contextlib.suppress(ImportError, AttributeError, TypeError, ValueError, OSError):

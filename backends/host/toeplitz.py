@@ -12,8 +12,8 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.backends.host import pocketfft
 from mirabelle.backends.host.structured import scipy_if_there
+from mirabelle.backends.host.transforms import scipys
 
 # Below this many entries of the matrix a direct product is as quick, and exact to the last bits.
 _SMALL_FOR_VECTORS, _SMALL_FOR_MATRICES = 1 << 17, 1 << 15
@@ -92,7 +92,7 @@ def _direct(diagonals: np.ndarray, b: np.ndarray, columns: int) -> np.ndarray:
 def _convolved(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """The circular convolution of a vector with columns."""
     dtype = np.result_type(a, b)
-    fft: Any = pocketfft.transforms() or np.fft
+    fft: Any = scipys() or np.fft
     if dtype.char == "e":
         a, b = a.astype(np.float32), b.astype(np.float32)
     columns = b[:, None] if b.ndim == 1 else b

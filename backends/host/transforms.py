@@ -19,7 +19,6 @@ import numpy as np
 
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.backends.host import pocketfft
 from mirabelle.dispatch.settings import settings
 
 # From this many elements on, the hand-over to SciPy is worth it.
@@ -77,7 +76,7 @@ def note_plans(name: str, x: np.ndarray, options: dict[str, Any]) -> None:
 
 def _let_go() -> None:
     """Other, tiny plans take the place of those that SciPy keeps."""
-    fft = pocketfft.transforms()
+    fft = scipys()
     for dtype in (np.float64, np.float32):
         for n in range(2, 2 + _KEPT):
             x: Any = np.zeros(n, dtype)
@@ -99,10 +98,18 @@ def let_go() -> None:
 pool.kept["plans"] = (lambda: sum(_plans.values()), let_go)
 
 
+@functools.cache
+def scipys() -> Any:
+    """What has SciPy's transforms; None where SciPy is not installed."""
+    from mirabelle.backends.host import pocketfft
+
+    return pocketfft.transforms()
+
+
 def _transform(name: str) -> None:
     def run(x: np.ndarray, **options: Any) -> Any:
         plain = getattr(np.fft, name, None)  # (NumPy imports its transforms with the first)
-        found = pocketfft.transforms() if plain is None or x.size >= LARGE else None
+        found = scipys() if plain is None or x.size >= LARGE else None
         if found is not None:
             if x.dtype.kind == "b":
                 x = x.astype(np.float64)

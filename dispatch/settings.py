@@ -97,6 +97,7 @@ INTERNALS = {
     "blas": "small products of matrices and vectors call NumPy's BLAS themselves",
     "bytecode": "numbers that users' functions capture become operands of their kernels",
     "imports": "libraries that are imported later are told of our arrays then",
+    "transforms": "SciPy's module of Fourier transforms is loaded without the rest of SciPy",
 }
 
 

@@ -336,12 +336,15 @@ def test_transforms_import_nothing_of_scipy():
     assert answer(code) == [[], 3.0]
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("there", [True, False, "unused"])
 def test_another_scipy_is_imported_as_a_whole(there, monkeypatch, tmp_path):
-    """(Its module has another name, or functions that are called otherwise.)"""
+    """(Its module has another name, or functions that are called otherwise, or is left out by a setting.)"""
     other = tmp_path / "other.py"
     other.write_text("c2c = r2c = c2r = dct = dst = lambda plan: plan\n")
-    monkeypatch.setattr(pocketfft, "_compiled", lambda: other if there else None)
+    if there == "unused":
+        monkeypatch.setattr(mb.settings, "internals", "blas")
+    else:
+        monkeypatch.setattr(pocketfft, "_compiled", lambda: other if there else None)
     transforms.scipys.cache_clear()
     try:
         assert transforms.scipys() is sf

@@ -1,8 +1,9 @@
 """SciPy's Fourier transforms by their compiled module alone, with the functions and the bits of `scipy.fft`.
 
 `import scipy.fft` takes 150 ms, nearly all of it for what has nothing to do with transforms (`scipy.special`,
-`numpy.testing`); the module that computes takes one. It is private to SciPy: where it is missing, or has other
-functions, `scipy.fft` itself is imported. Here are no checks: `mb.fft` has made them.
+`numpy.testing`); the module that computes takes one. It is private to SciPy: where it is missing, has other
+functions, or `mb.settings.internals` leaves `transforms` out, `scipy.fft` itself is imported. Here are no
+checks: `mb.fft` has made them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from mirabelle.dispatch import internals
 
 _NAME = "pypocketfft"
 # What is divided: nothing, by the root of the length, by the length.
@@ -38,9 +41,10 @@ _COSINES = {"dct": ("dct", True), "idct": ("dct", False), "dst": ("dst", True), 
 
 def transforms() -> Any:
     """What has the transforms, called as those of `scipy.fft`; None where SciPy is not installed."""
-    with contextlib.suppress(ImportError, AttributeError, TypeError, ValueError, OSError):
-        if (path := _compiled()) is not None:
-            return _of(path)
+    if internals.used("transforms"):
+        with contextlib.suppress(ImportError, AttributeError, TypeError, ValueError, OSError):
+            if (path := _compiled()) is not None:
+                return _of(path)
     try:
         import scipy.fft
     except ImportError:

@@ -2,7 +2,7 @@
 
 python -m tests.soak_memory --repeats 3000                     # every public function and 100 random programs
 python -m tests.soak_memory --ways hot compiled --only sort    # some of them
-python -m tests.soak_memory --kinds cuda                       # on simulated cards
+python -m tests.soak_memory --kinds cuda --part 2/8             # on simulated cards, an eighth of it
 python -m tests.soak_memory --ranks 2 --kinds dist             # over processes
 
 Each call is repeated, after some that fill caches, and then resident memory, the memory that Python handed out,
@@ -189,22 +189,23 @@ def random_programs(kind: Any, count: int) -> Iterator[tuple[str, Callable[[], A
             yield f"program {number}", functools.partial(run, source, mb, kind.make)
 
 
-def soak(ways: list[str], kinds: list[str], repeats: int, programs: int, only: str | None) -> list[str]:
+def soak(given: argparse.Namespace) -> list[str]:
     """Repeat all of it: a line for each thing that grows."""
     from kinds import LEAVES
     from ways import running
 
     grown = []
+    part, parts = (int(n) for n in given.part.split("/"))
     gc.collect()
     gc.freeze()  # (what was imported is not looked through each time)
-    for kind in kinds:
-        for way in ways:
+    for kind in given.kinds:
+        for way in given.ways:
             began, count, skipped = time.perf_counter(), 0, 0
             mode = running("hot") if way == "hot" else contextlib.nullcontext()
             with warnings.catch_warnings(), mode, _quiet():
                 warnings.simplefilter("ignore")
-                for name, call in subjects(way, LEAVES[kind], programs):
-                    if only and only not in name:
+                for k, (name, call) in enumerate(subjects(way, LEAVES[kind], given.programs)):
+                    if k % parts != part or (given.only and given.only not in name):
                         continue
                     try:
                         call()
@@ -212,7 +213,7 @@ def soak(ways: list[str], kinds: list[str], repeats: int, programs: int, only: s
                         skipped += 1
                         continue
                     count += 1
-                    found = growth(call, repeats)
+                    found = growth(call, given.repeats)
                     if found:
                         said = ", ".join(f"{n:.2f} {what}" for what, n in found.items())
                         grown.append(f"{kind}, {way}, {name}: {said} a turn")
@@ -241,6 +242,7 @@ def parser() -> argparse.ArgumentParser:
         "--programs", type=int, default=100, help="so many random programs, of ten statements each"
     )
     found.add_argument("--only", help="what has this in its name")
+    found.add_argument("--part", default="0/1", help="only a part, as 3/8: the fourth of eight")
     found.add_argument("--ranks", type=int, default=1)
     found.add_argument("--on-rank", action="store_true", help=argparse.SUPPRESS)
     return found
@@ -261,7 +263,7 @@ def main() -> int:
 
     # (Some of what is called writes files.)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        grown = soak(given.ways, given.kinds, given.repeats, given.programs, given.only)
+        grown = soak(given)
     print(f"{len(grown)} of them grow." if grown else "Nothing grows.")
     return bool(grown)
 

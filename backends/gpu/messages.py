@@ -6,11 +6,12 @@ and who waits for them; all else runs beside them. The host does nothing for the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mirabelle.arraytypes.programs.dividedvalues import LocalFold, Value
 from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
-from mirabelle.arraytypes.programs.steps import FoldStep, Storage, whole
+from mirabelle.arraytypes.programs.steps import FoldStep, Step, Storage, whole
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room
 from mirabelle.dispatch.schedule import Request
@@ -35,6 +36,18 @@ def launched(plan: Any, step: StartStep | FinishStep | ReduceStep) -> list[Launc
         [(r, ref.nbytes) for r, ref in exchange.receives.items()],
     )
     return [_launch(plan, call, sends, receives)]
+
+
+def counted(steps: Iterable[Step]) -> dict[str, int]:
+    """What the messages among some steps send, as counters of `mb.count`: a graph that is launched says nothing."""
+    found = {"messages": 0, "bytes_sent": 0, "collectives": 0}
+    for step in steps:
+        if isinstance(step, StartStep):
+            sends = step.exchange.sends.values()
+            found["messages"] += len(sends)
+            found["bytes_sent"] += sum(ref.nbytes for ref in sends)
+        found["collectives"] += isinstance(step, ReduceStep)
+    return found
 
 
 def _carrier(plan: Any, comm: Any) -> Any:

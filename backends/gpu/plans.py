@@ -136,7 +136,7 @@ class CardPlan(StepByStep):
             else:
                 events += found
                 native.append(step)
-        self.counts = counted(native)
+        self.counts = counted(native) | messages.counted(native)
         self.counts["bytes_read"] -= again
         return events
 

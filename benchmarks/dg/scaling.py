@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks._measure import store
 from benchmarks._table import show
+from benchmarks.gpu._card import Card
 
 # Cells of one process, order: 65 536 unknowns, and sizes at which a step takes a fraction and a multiple.
 HOST = [((32, 32), 3), ((16, 16), 3), ((128, 64), 3)]
@@ -64,7 +65,8 @@ def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None
             made = modelled(found)
             if folder is not None:
                 name = "dg_scaling" if array == "HostArray" else f"dg_scaling_{array}"
-                store(name, {"method": METHOD, "cases": found, "model": made}, folder)
+                card = {} if array == "HostArray" else {"card": Card(tiny=quick).facts()}
+                store(name, {"method": METHOD, **card, "cases": found, "model": made}, folder)
     rows = [
         [
             f"{c['processes']} x {c['unknowns']}",

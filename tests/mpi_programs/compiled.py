@@ -1,10 +1,14 @@
 """Compiled programs over processes send what a program written by hand would, and no more."""
 
+import os
+
 import numpy as np
 
 import mirabelle as mb
 
-D = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+D = mb.DArray[LOCAL]
 comm = mb.distributed.communicator()
 rng = np.random.default_rng(0)
 
@@ -73,16 +77,17 @@ A, B = D(a), D(b)
 type(comm).repeated = counting
 with mb.settings.changed(compiler="inline"):
     compiled = mb.compile(jacobi_2d)
-    for _ in range(3):  # (memory may be new to the first calls)
+    for _ in range(8):  # (memory may be new to the first calls)
         compiled(A, B, 3)
     known = prepared[0]
     for _ in range(3):
         compiled(A, B, 3)
     for _ in range(2):
         compiled(D(b), D(a), 3)
-assert known and prepared[0] == known, prepared
+# (Sockets and NCCL send from any memory: there is nothing to prepare.)
+assert comm.engine != "mpi" or LOCAL is not mb.HostArray or known == prepared[0] > 0, prepared
 type(comm).repeated = prepare
-for _ in range(6):
+for _ in range(11):
     jacobi_2d(a, b, 3)
 assert np.allclose(mb.to_numpy(A), a) and np.allclose(mb.to_numpy(B), b)
 
@@ -127,8 +132,9 @@ for _ in range(2):
     with mb.count() as c:
         found = reduced(A, B)
 assert all(np.allclose(mb.to_numpy(x), np.asarray(y)) for x, y in zip(found, energies(a, b), strict=True))
-# The terms that no statement waits for travel with those that one does.
-assert c.collectives <= 2 and c.messages <= neighbours, (c.collectives, c.messages)
+# The terms that no statement waits for travel with those that one does. (Cards send those of one number round.)
+asked = neighbours if LOCAL is mb.HostArray else neighbours + comm.size - 1
+assert c.collectives <= 2 and c.messages <= asked, (c.collectives, c.messages)
 assert "combination" in str(reduced.explain(A, B)), str(reduced.explain(A, B))
 
 
@@ -186,9 +192,10 @@ def guarded(x):
 
 
 # What fails on one process ends the block on all, and the program goes on with other numbers.
+# (Kernels of cards raise nothing.)
 program, line = mb.compile(guarded), np.arange(40.0)
 steps = [line, np.where(line == 5, 1000.0, line), line**2 / 100, np.where(line == 30, 1000.0, line), line]
-for values in steps:
+for values in steps if LOCAL is mb.HostArray else []:
     try:
         with mb.distributed.together():
             found = mb.to_numpy(program(D(values)))
@@ -229,7 +236,7 @@ def random_exchange(trial):
         )  # fmt: skip
         return results[shown]
 
-    return f, mb.HostArray(own.random(int(own.integers(7, 12)))), mb.HostArray(own.random((3, 11)))
+    return f, LOCAL(own.random(int(own.integers(7, 12)))), LOCAL(own.random((3, 11)))
 
 
 for trial in range(24):
@@ -253,11 +260,11 @@ def ring(u, steps):
 
 
 if comm.size > 1:
-    got = mb.compile(ring, static=("steps",))(mb.HostArray([float(comm.rank)]), steps=comm.size)
-    assert float(got[0]) == comm.rank + comm.size, got
+    got = mb.compile(ring, static=("steps",))(LOCAL([float(comm.rank)]), steps=comm.size)
+    assert mb.to_numpy(got)[0] == comm.rank + comm.size, got
     # Ranks that are about to do something else say so, and do not wait for ever.
     try:
-        mb.compile(lambda u: mb.distributed.allreduce(u, "sum" if comm.rank else "max"))(mb.HostArray([1.0]))
+        mb.compile(lambda u: mb.distributed.allreduce(u, "sum" if comm.rank else "max"))(LOCAL([1.0]))
     except mb.compiling.TraceError as e:
         assert "allreduce sum" in str(e) and "allreduce max" in str(e) and str(e).count("compiled.py:") == 2, e
     else:

@@ -6,6 +6,7 @@ The programs are the same for one process and for many: what differs is the mesh
 from __future__ import annotations
 
 import functools
+import os
 import sys
 
 import numpy as np
@@ -14,7 +15,9 @@ import mirabelle as mb
 from mirabelle import meshdata as md
 
 SQUARE = md.unit_square(5)
-DIVIDED = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+DIVIDED = mb.DArray[LOCAL]
 PLACES = np.random.default_rng(0).random((12, 2))
 
 
@@ -112,7 +115,7 @@ def same(comm, program, overlap=0, mesh=SQUARE, family=DIVIDED, tolerance=1e-12)
 @functools.cache
 def alone(program, mesh):
     with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
-        return mb.to_numpy(program(mesh, mb.HostArray))
+        return mb.to_numpy(program(mesh, LOCAL))
 
 
 def solved(solver, degree, symmetric=True):
@@ -348,7 +351,7 @@ def volumes(mesh, array, part=None):
 
 def finite_volumes(comm):
     moved = SQUARE.with_coordinates(SQUARE.coordinates**1.2)
-    u, t = volumes(moved, mb.HostArray)
+    u, t = volumes(moved, LOCAL)
     part = md.part(moved, comm=comm)
     v, s = volumes(part.mesh, DIVIDED, part)
     assert t == s

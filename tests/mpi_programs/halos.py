@@ -3,6 +3,7 @@
 `halos.py SEED [NATIVE]`: where rank 1 knows nothing, if NATIVE is "mixed".
 """
 
+import os
 import sys
 
 import numpy as np
@@ -11,7 +12,11 @@ import mirabelle as mb
 from mirabelle.backends.host import halos, kernels, shortcuts
 
 comm = mb.distributed.communicator()
-H = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+H = mb.DArray[LOCAL]
+# (Powers of cards end in other bits.)
+CLOSE = {"rtol": 0} if LOCAL is mb.HostArray else {"rtol": 1e-11, "atol": 1e-13}
 # On four processes in both directions.
 LAYOUT = (
     mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
@@ -84,8 +89,8 @@ for name, statement in STATEMENTS.items():
             if k % 23 == 0 or k > 66:
                 for n, v in theirs.items():
                     if isinstance(v, np.ndarray) and v.shape == shape:
-                        np.testing.assert_array_equal(
-                            np.asarray(mb.to_numpy(ours[n])), v, err_msg=f"{name}: {n}, turn {k}"
+                        np.testing.assert_allclose(
+                            mb.to_numpy(ours[n]), v, **CLOSE, err_msg=f"{name}: {n}, turn {k}"
                         )
             for n, v in theirs.items():  # (numbers that grow say nothing)
                 if isinstance(v, np.ndarray) and v.shape == shape and np.abs(v).max() > 1e6:
@@ -134,12 +139,12 @@ before = halos.count_known()
 again = counted()
 shortcuts.known.clear()
 ordinary = counted()
-assert mixed or before > halos.count_known()
+assert mixed or before > halos.count_known() or LOCAL is not mb.HostArray  # (cards: their own)
 assert again == ordinary, (again, ordinary)
 assert again.messages == (comm.rank > 0) + (comm.rank < comm.size - 1) or comm.size == 4, again
 assert again.bytes_sent == again.messages * 9 * 8 or comm.size == 4, again
 assert again.launches >= 1 and again.bytes_written > 0, again
 
 if not (mixed and comm.rank == 1):
-    assert found >= 20, found
+    assert found >= 20 or LOCAL is not mb.HostArray, found
 print(f"fine: {len(STATEMENTS)} statements, {found} known again")

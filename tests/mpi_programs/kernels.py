@@ -7,6 +7,7 @@ quarters) so small that no sum of doubles is rounded: any order of summation giv
 
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import traceback
@@ -24,7 +25,9 @@ from benchmarks.npkernels._kernel import convert
 from mirabelle import programs
 from mirabelle.programs.kronecker_norm import norm_by_entries
 
-DHost = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+DHost = mb.DArray[LOCAL]
 NAMES = (
     "atax",
     "bicg",
@@ -142,7 +145,7 @@ def descent(optimize):
             below=1e-6,
             optimize=getattr(programs, optimize),
         )
-        return [w, b, mb.HostArray(steps)]
+        return [w, b, LOCAL(steps)]
 
     return run
 

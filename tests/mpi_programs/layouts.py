@@ -1,13 +1,16 @@
 """Arrays in all pairs of layouts, reshaped, sorted and searched: all processes must come to the same plans."""
 
 import itertools
+import os
 
 import numpy as np
 
 import mirabelle as mb
 from mirabelle.distributed import Block, BlockCyclic, Layout, Ragged, Replicated
 
-D = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+D = mb.DArray[LOCAL]
 P = mb.distributed.communicator().size
 a = np.arange(12.0, dtype="f4").reshape(3, 4)
 layouts = [

@@ -3,13 +3,16 @@
 `parthalos.py COUNT`: what programs give is what the functions give; other widths on other ranks are an error.
 """
 
+import os
 import sys
 
 import numpy as np
 
 import mirabelle as mb
 
-D = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+D = mb.DArray[LOCAL]
 comm = mb.distributed.communicator()
 assert comm.size == int(sys.argv[1])
 

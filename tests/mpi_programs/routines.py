@@ -5,6 +5,7 @@ warnings are errors here.
 """
 
 import itertools
+import os
 import sys
 import traceback
 import warnings
@@ -16,7 +17,9 @@ from scipy import linalg as scipy_linalg
 import mirabelle as mb
 from mirabelle.arraytypes.distributed import routines
 
-DHost = mb.DArray[mb.HostArray]
+# The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
+LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
+DHost = mb.DArray[LOCAL]
 DRef = mb.DArray[mb.RefArray]
 COMM = mb.distributed.communicator()
 CHECKS = {}

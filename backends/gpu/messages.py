@@ -39,7 +39,7 @@ def launched(plan: Any, step: StartStep | FinishStep | ReduceStep) -> list[Launc
 
 
 def counted(steps: Iterable[Step]) -> dict[str, int]:
-    """What the messages among some steps send, as counters of `mb.count`: a graph that is launched says nothing."""
+    """What messages among some steps send, as counters of `mb.count`: a launched graph says nothing."""
     found = {"messages": 0, "bytes_sent": 0, "collectives": 0}
     for step in steps:
         if isinstance(step, StartStep):

@@ -198,6 +198,14 @@ class DenseArray(OfDtype[D], AbstractArray, _native.Handle):
         leaf = cls._wrap_numpy(x)
         return Leaf(leaf.view) if leaf.foreign else leaf
 
+    @classmethod
+    def _of_result(cls, x: np.ndarray) -> Any:
+        """New memory of the host's, which nobody else can write to, as an array of this family."""
+        leaf = cls._wrap_result(x)
+        if counters.active:
+            counters.add(bytes_written=leaf.view.nbytes)
+        return wrap(cls, leaf)
+
     # May a compiled program write to the memory of its arguments, where nobody else reads it?
     _runs_in_place = False
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import mmap
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import pool
-from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, _handle_class, evaluated, wrap
 from mirabelle.arraytypes.parametric import D, checked_dtype
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -92,7 +93,17 @@ class HostArray(DenseArray[D]):
     def _wrap_result(cls, x: np.ndarray) -> Leaf:
         return Leaf(_native(x))
 
+    @classmethod
+    def _of_result(cls, x: np.ndarray) -> Any:
+        made = in_c.wrapped(x) if cls is HostArray else None
+        if made is None:
+            return super()._of_result(x)
+        if counters.active:
+            counters.add(bytes_written=x.nbytes)
+        return made
 
+
+in_c.tell(host_type=functools.partial(_handle_class, HostArray))
 VIEWS[np.ndarray] = HostArray
 
 

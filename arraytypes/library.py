@@ -280,6 +280,8 @@ def stored_view(x: Any) -> Any:
 
 def _wrapped(family: Any, result: Any) -> Any:
     """What a routine returned, as arrays."""
+    if type(result) is np.ndarray:
+        return family._of_result(result)
     if type(result) in _PLAIN:
         return result
     if isinstance(result, (tuple, list)):
@@ -289,9 +291,8 @@ def _wrapped(family: Any, result: Any) -> Any:
     if result is None or isinstance(result, (bool, int, float, complex, str)):
         return result
     if isinstance(result, np.ndarray):
-        leaf = family._wrap_result(result)
-    else:
-        leaf = Leaf(result)
+        return family._of_result(result)
+    leaf = Leaf(result)
     if counters.active:
         counters.add(bytes_written=leaf.view.nbytes)
     return wrap(family, leaf)

@@ -320,12 +320,12 @@ PUSHED = 8
 
 def _rewritable(x: Any, version: Broadcasted) -> bool:
     """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
+    # On the host few elements are computed in less time than it takes to tell which of them are wanted.
+    if leaf_family(type(x))._brief_trees < 0 and 1 < version.size <= settings.brief_size:
+        return False
     if worth_storing(version) or version.sig.op.nout > 1:
         return False
     if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:
-        return False
-    # On the host few elements are computed in less time than it takes to tell which of them are wanted.
-    if leaf_family(type(x))._brief_trees < 0 and 1 < version.size <= settings.brief_size:
         return False
     while isinstance(x, Wrapper):
         if not x.affine:

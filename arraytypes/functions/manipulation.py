@@ -22,11 +22,11 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array, as_selection
-from mirabelle.arraytypes.dense import DenseArray, as_shape
+from mirabelle.arraytypes.dense import DenseArray, as_shape, computed
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.joining import alike, at_once, concatenate, with_duals_dense
-from mirabelle.arraytypes.functions.outputs import into, library_is_quicker
+from mirabelle.arraytypes.functions.outputs import into, library_is_quicker, pending
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
@@ -374,7 +374,11 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     >>> print(mb.roll(mb.HostArray([1, 2, 3, 4]), 1))
     [4 1 2 3]
     """
-    if x.ndim and library_is_quicker(leaf_family(type(x)), x.size, x):
+    family = leaf_family(type(x))
+    if family.home.kind == "host" and pending(x):
+        # (What is rolled once is mostly rolled again, and each of its parts would be computed anew.)
+        x = computed(x)
+    if x.ndim and library_is_quicker(family, x.size, x):
         return library.call("roll", x, shift, axis)
     source = x
     if axis is None:

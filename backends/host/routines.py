@@ -91,6 +91,27 @@ def _(index: np.ndarray) -> tuple[int, int]:
     return int(index.min()), int(index.max())
 
 
+@library.routine(HostArray, "roll")
+def _(x: np.ndarray, shift: Any, axis: Any) -> np.ndarray:
+    """NumPy's, of which all but the copies is left out where one axis is shifted."""
+    if type(shift) is not int or type(axis) is not int or not -x.ndim <= axis < x.ndim or not x.size:
+        return np.roll(x, shift, axis)
+    axis %= x.ndim
+    n = x.shape[axis]
+    shift %= n
+    out = HostArray._empty(x.shape, x.dtype) if x.flags.c_contiguous else np.empty_like(x)
+    if axis == 0:
+        out[shift:] = x[: n - shift]
+        if shift:
+            out[:shift] = x[n - shift :]
+        return out
+    before = (slice(None),) * axis
+    out[*before, shift:] = x[*before, : n - shift]
+    if shift:
+        out[*before, :shift] = x[*before, n - shift :]
+    return out
+
+
 @library.routine(HostArray, "scatter")
 def _(into: np.ndarray, value: Any, *indices: np.ndarray, op: str = "", distinct: bool = False) -> None:
     if op:

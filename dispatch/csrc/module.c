@@ -48,6 +48,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"waited", &state.waited},
         {"quiet", &state.quiet},
         {"asarray", &state.asarray},
+        {"host_type", &state.host_type},
         {"known", &state.known},
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
@@ -220,6 +221,7 @@ static PyMethodDef methods[] = {
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
     {"limits", limits, METH_VARARGS, "What trees are looked at as they are made; what writes are small."},
     {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},
+    {"wrapped", wrapped, METH_O, "An array of ours on new memory of NumPy's; None where Python is to look at it."},
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
     {"evaluated_again", (PyCFunction)(void (*)(void))known_value, METH_FASTCALL,
      "The value of a tree that was met before, or None."},
@@ -318,7 +320,7 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 19) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 20) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;

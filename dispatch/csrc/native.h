@@ -76,7 +76,7 @@ typedef struct {
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
     Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */
-    PyObject *capture, *at_once, *evaluated, *waited, *quiet, *asarray, *known, *broadcast_shapes, *scalar_words, *empty, *show;
+    PyObject *capture, *at_once, *evaluated, *waited, *quiet, *asarray, *host_type, *known, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
     PyObject *unchanged;
     uint64_t asked;
@@ -183,6 +183,7 @@ void show_part(Leaf *part, Leaf *root);
 /* Of the leaves that show parts of its memory, how many are held. */
 Py_ssize_t count_parts(Leaf *root);
 PyObject *shown_part(PyObject *x);
+PyObject *wrapped(PyObject *module, PyObject *x);
 int has_value(Node *node);
 /* A reduction of an operand, which is told of it; NULL with an error. */
 PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape,

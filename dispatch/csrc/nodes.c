@@ -35,6 +35,44 @@ new_leaf(PyObject *view, PyObject *shape, PyObject *dtype)
     return self;
 }
 
+/* The type of the host's arrays of a dtype and a number of dimensions: borrowed, or NULL with an error. */
+static PyTypeObject *
+host_type(PyObject *dtype, int type, int nd)
+{
+    static PyTypeObject *found[NPY_NTYPES_LEGACY][6];
+    int kept = type < NPY_NTYPES_LEGACY && nd < 6;
+    if (kept && found[type][nd] != NULL)
+        return found[type][nd];
+    PyObject *made = PyObject_CallFunction(state.host_type, "Oi", dtype, nd);
+    if (made != NULL && !PyType_Check(made)) {
+        PyErr_SetString(PyExc_TypeError, "A type of arrays is expected.");
+        Py_CLEAR(made);
+    }
+    if (kept)
+        found[type][nd] = (PyTypeObject *)made; /* (types live for ever) */
+    else
+        Py_XDECREF(made);
+    return (PyTypeObject *)made;
+}
+
+/* wrapped(array): an array of ours on memory of NumPy's that is new; None where Python is to look at its dtype. */
+PyObject *
+wrapped(PyObject *module, PyObject *x)
+{
+    PyArrayObject *a = (PyArrayObject *)x;
+    if (!IS_ARRAY(x) || state.host_type == NULL)
+        Py_RETURN_NONE;
+    int type = PyArray_TYPE(a);
+    if (!(PyTypeNum_ISNUMBER(type) || type == NPY_BOOL) || type == NPY_LONGDOUBLE || type == NPY_CLONGDOUBLE ||
+        !PyArray_ISNOTSWAPPED(a) || !PyArray_ISALIGNED(a))
+        Py_RETURN_NONE;
+    PyTypeObject *made = host_type(DTYPE(a), type, PyArray_NDIM(a));
+    PyObject *shape = made == NULL ? NULL : PyArray_IntTupleFromIntp(PyArray_NDIM(a), PyArray_DIMS(a));
+    Leaf *leaf = shape == NULL ? NULL : new_leaf(x, shape, DTYPE(a));
+    Py_XDECREF(shape);
+    return leaf == NULL ? NULL : new_handle(made, (PyObject *)leaf);
+}
+
 /* Parts know their neighbours, so that one that goes takes itself out of the row. */
 
 void

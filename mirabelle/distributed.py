@@ -15,7 +15,14 @@ if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.distributed.communicators import Communicator, communicator, use_communicator
     from mirabelle.arraytypes.distributed.darray import DArray, use_layout
     from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
-    from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
+    from mirabelle.arraytypes.distributed.layouts import (
+        Block,
+        BlockCyclic,
+        Layout,
+        Partial,
+        Ragged,
+        Replicated,
+    )
     from mirabelle.arraytypes.distributed.localmessages import Delivery, allreduce
     from mirabelle.arraytypes.distributed.moving import exchange, redistribute
     from mirabelle.arraytypes.distributed.together import together
@@ -27,7 +34,7 @@ _LATER = {
     "mirabelle.arraytypes.distributed.communicators": "Communicator communicator use_communicator",
     "mirabelle.arraytypes.distributed.darray": "DArray use_layout",
     "mirabelle.arraytypes.distributed.layoutreport": "LayoutReport layout_of",
-    "mirabelle.arraytypes.distributed.layouts": "Block BlockCyclic Layout Partial Ragged Replicated",
+    "mirabelle.arraytypes.distributed.layouts": "Block BlockCyclic Layout Listed Partial Ragged Replicated",
     "mirabelle.arraytypes.distributed.localmessages": "Delivery allreduce",
     "mirabelle.arraytypes.distributed.moving": "exchange redistribute",
     "mirabelle.arraytypes.distributed.together": "together",

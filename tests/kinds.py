@@ -206,6 +206,17 @@ class Uneven(Placement):
         return mb.distributed.Ragged(self.axis, sizes).pieces(n, parts)
 
 
+@dataclass(frozen=True, repr=False)
+class Scattered(Placement):
+    """Each place with some process, in no order."""
+
+    axis: int = 0
+
+    def pieces(self, n, parts):
+        owners = np.random.default_rng(n).integers(0, parts, n)
+        return mb.distributed.Listed.of(self.axis, owners, parts).pieces(n, parts)
+
+
 def register_layout(name, layout, family=DHost):
     """A leaf that is divided so where its shape allows it."""
 
@@ -223,6 +234,7 @@ if RANKS:
     register_layout("dist_ragged", Uneven(0))
     register_layout("dist_last", mb.distributed.Block(-1))
     register_layout("dist_cyclic", mb.distributed.BlockCyclic(0, 2))
+    register_layout("dist_listed", Scattered(0))
     register_layout("dist_replicated", mb.distributed.Replicated())
     register_layout("dist_mesh", mb.distributed.Layout(Uneven(0), mb.distributed.Block(1), mesh=(RANKS, 1)))
     if RANKS > 1:

@@ -55,7 +55,7 @@ def main() -> int:
 def soak(given: argparse.Namespace) -> int:
     """The programs, on each rank."""
     import numpy as np
-    from kinds import Uneven
+    from kinds import Scattered, Uneven
     from programs import STATEMENTS, Draft, Rolled, assert_logs_agree, numpys, run, written
 
     import mirabelle as mb
@@ -66,6 +66,7 @@ def soak(given: argparse.Namespace) -> int:
     md = mb.distributed
     layouts = [
         md.Block(0), md.Block(-1), Uneven(0), Uneven(-1), md.BlockCyclic(0, 1), md.BlockCyclic(-1, 2),
+        Scattered(0), Scattered(-1),
         md.Replicated(), md.Layout(Uneven(0), md.Block(-1), mesh=(1, comm.size)),
     ]  # fmt: skip
     statements = [*STATEMENTS, *["move"] * 8, "product", "product"]

@@ -215,20 +215,10 @@ def mistakes():
         V = md.space(md.part(mesh).mesh, "P", 1)
         md.loop(V.mesh.points("cell"), one, md.INC(mb.zeros(9, device=mb.DArray[mb.HostArray]), V.dofs))
 
-    def of_a_whole_mesh(comm):
-        V = md.space(mesh, "P", 1)
-        md.loop(mesh.points("cell"), one, md.INC(mb.zeros(9, device=mb.DArray[mb.HostArray]), V.dofs))
-
-    def zeros_of_a_whole_mesh(comm):
-        md.space(mesh, "P", 1).zeros(mb.DArray)
-
     def read_and_added(comm):
         V = md.space(md.part(mesh).mesh, "P", 1)
         u = V.zeros(mb.DArray)
         md.loop(V.mesh.points("cell"), two, md.READ(u, V.dofs), md.INC(u, V.dofs))
-
-    def a_matrix_of_a_whole_mesh(comm):
-        md.pattern(md.space(mesh, "P", 1).dofs).matrix(array=mb.DArray)
 
     def too_few_numbers(comm):
         md.space(md.part(mesh).mesh, "P", 1).function([1.0, 2.0], mb.DArray)
@@ -255,10 +245,7 @@ def mistakes():
 
     return [
         (divided_otherwise, "each on the process that owns it"),
-        (of_a_whole_mesh, "nothing says which of its entries"),
-        (zeros_of_a_whole_mesh, "this one is not"),
         (read_and_added, "are one array, with INC and READ"),
-        (a_matrix_of_a_whole_mesh, "A matrix over processes is made of"),
         (too_few_numbers, "degrees of freedom, ghosts included"),
         (too_few_rows, "rows here"),
         (no_mesh, "Each process gives the whole mesh"),

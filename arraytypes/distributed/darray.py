@@ -22,7 +22,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided
+from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class
@@ -432,12 +432,8 @@ def evaluated_whole(view: DView) -> DView:
 
 def place_of(held: tuple[tuple[int, int], ...], a: int, b: int) -> tuple[int, int]:
     """Where places a to b lie in what holds these pieces."""
-    before = 0
-    for low, high in held:
-        if low <= a < high:
-            return before + a - low, before + b - low
-        before += high - low
-    raise AssertionError("a place that is not held here")
+    low = place_in(held, a)
+    return low, low + b - a
 
 
 def mine_of(part: Partition, rank: int, data: np.ndarray) -> np.ndarray:

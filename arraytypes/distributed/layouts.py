@@ -13,12 +13,15 @@ that each process holds. Equal ones are one object, so that comparing them costs
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from mirabelle.dispatch.errors import LayoutError
 
@@ -140,6 +143,73 @@ class Ragged(Placement):
 
 
 @dataclass(frozen=True, repr=False)
+class Listed(Placement):
+    """A dimension in runs that are listed: of each process along the mesh those that it holds.
+
+    This is how data on a mesh are divided, whose numbers follow no process. `Listed.of(0, owners)` takes the
+    process of each place.
+
+    Parameters
+    ----------
+    axis : int
+        Which dimension.
+    held : sequence of sequences of (int, int)
+        For each process its runs (start, stop), in rising order.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.distributed.Listed.of(0, [1, 0, 0, 1, 1]).held
+    (((1, 3),), ((0, 1), (3, 5)))
+    """
+
+    axis: int | None = 0
+    held: tuple[Pieces, ...] = ()
+
+    @classmethod
+    def of(cls, axis: int, owners: Any, parts: int | None = None) -> Listed:
+        """The placement where each place belongs to the process that `owners` names.
+
+        >>> import mirabelle as mb
+        >>> mb.distributed.Listed.of(0, [0, 0, 1], parts=3)
+        Listed(0, 2 runs)
+        """
+        owners = np.asarray(owners)
+        starts = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]])) if owners.size else owners
+        stops = np.append(starts[1:], owners.size)
+        held: list[list[tuple[int, int]]] = [
+            [] for _ in range(1 + int(owners.max(initial=0)) if parts is None else parts)
+        ]
+        for a, b, owner in zip(starts.tolist(), stops.tolist(), owners[starts].tolist(), strict=False):
+            held[owner].append((a, b))
+        return cls(axis, tuple(map(tuple, held)))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "held", tuple(tuple((int(a), int(b)) for a, b in h) for h in self.held))
+        # (They may be many, and are part of what partitions are looked up by.)
+        object.__setattr__(self, "_hash", hash((self.axis, self.held)))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+    def pieces(self, n: int, parts: int) -> tuple[Pieces, ...]:
+        at = 0
+        for a, b in sorted(piece for held in self.held for piece in held):
+            if a != at or b <= a:
+                break
+            at = b
+        if len(self.held) != parts or at != n or any(list(h) != sorted(h) for h in self.held):
+            raise LayoutError(
+                f"{self!r} lists what {len(self.held)} part(s) hold, and not each of {n} places once, in "
+                f"rising order, for {parts} part(s). `mb.distributed.Listed.of(axis, owners)` does so."
+            )
+        return self.held
+
+    def __repr__(self) -> str:
+        return f"Listed({self.axis}, {sum(map(len, self.held))} runs)"
+
+
+@dataclass(frozen=True, repr=False)
 class Replicated(Placement):
     """All processes along the mesh hold the same.
 
@@ -175,7 +245,7 @@ class Partial(Placement):
 
 
 # (A class of data has to know its module while it is made.)
-for _kind in (Block, BlockCyclic, Ragged, Replicated, Partial):
+for _kind in (Block, BlockCyclic, Ragged, Listed, Replicated, Partial):
     _kind.__module__ = "mirabelle.distributed"
 
 
@@ -203,8 +273,8 @@ class Layout:
         for p in placements:
             if not isinstance(p, Placement):
                 raise TypeError(
-                    "A layout is made of Block, BlockCyclic, Ragged, Replicated and Partial, which are in "
-                    f"mb.distributed, not {p!r}."
+                    "A layout is made of Block, BlockCyclic, Ragged, Listed, Replicated and Partial, which are "
+                    f"in mb.distributed, not {p!r}."
                 )
         if mesh is None and len(placements) > 1:
             raise LayoutError(
@@ -253,12 +323,49 @@ def runs(edges: Sequence[int]) -> tuple[Pieces, ...]:
     return tuple(((a, b),) if b > a else () for a, b in itertools.pairwise(edges))
 
 
+def place_in(held: Pieces, place: int) -> int:
+    """Where a place along a dimension lies in what holds these pieces.
+
+    >>> place_in(((2, 4), (7, 9)), 8)
+    3
+    """
+    if len(held) < 8:
+        before = 0
+        for a, b in held:
+            if a <= place < b:
+                return before + place - a
+            before += b - a
+        raise AssertionError("a place that is not held here")
+    found = _starts.get(id(held))
+    if found is None or found[0] is not held:
+        if len(_starts) > 256:
+            _starts.clear()
+        starts = [a for a, _ in held]
+        before_each = itertools.accumulate((b - a for a, b in held), initial=0)
+        found = _starts[id(held)] = held, starts, list(before_each)
+    k = bisect.bisect_right(found[1], place) - 1
+    if k < 0 or place >= held[k][1]:
+        raise AssertionError("a place that is not held here")
+    return found[2][k] + place - found[1][k]
+
+
+# Of many pieces: where they begin, and how many places come before each.
+_starts: dict[int, tuple[Pieces, list[int], list[int]]] = {}
+
+
 @dataclass(frozen=True)
 class Split:
     """How one dimension is divided: along which dimension of the mesh, and what each coordinate holds."""
 
     mesh_axis: int
     pieces: tuple[Pieces, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.mesh_axis, self.pieces))
 
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
@@ -366,7 +473,7 @@ def _placement(d: int, n: int, s: Split) -> Placement:
         return Ragged(d, s.counts)
     b = max((e - a for held in s.pieces for a, e in held), default=1)
     cyclic = BlockCyclic(d, b)
-    return cyclic if cyclic.pieces(n, parts) == s.pieces else Ragged(d, s.counts)
+    return cyclic if cyclic.pieces(n, parts) == s.pieces else Listed(d, s.pieces)
 
 
 _partitions: dict[Any, Partition] = {}

@@ -16,7 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed import marks
 from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
-from mirabelle.arraytypes.distributed.layouts import Pieces, intersected
+from mirabelle.arraytypes.distributed.layouts import Pieces, intersected, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, Map
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import CommunicationError
@@ -160,13 +160,9 @@ class Transfer:
 
     # What this process is given holds the places it needs in rising order.
     def _along(self, d: int, a: int, b: int) -> tuple[int, int]:
-        before = 0
         assert self._needs is not None
-        for low, high in self._needs[d]:
-            if low <= a < high:
-                return before + a - low, before + b - low
-            before += high - low
-        raise AssertionError("a place that is not needed here")
+        low = place_in(self._needs[d], a)
+        return low, low + b - a
 
 
 def _shown_dtype(source: Map, buffer: DBuffer) -> np.dtype:

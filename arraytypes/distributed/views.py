@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
+from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, place_in, runs
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.tree import Leaf, new_leaf
@@ -326,7 +326,7 @@ class Map:
             split = self.base.splits[d]
             held: Pieces | None = None if split is None else split.pieces[at[split.mesh_axis]]
             if d not in self.axes:
-                index.append(start if held is None else _local(held, start))
+                index.append(start if held is None else place_in(held, start))
                 continue
             i = self.axes.index(d)
             if box[i] is None:  # all that is held, run by run
@@ -339,7 +339,7 @@ class Map:
                 continue
             first, last = start + step * low, start + step * (high - 1)
             if held is not None:
-                first, last = _local(held, first), _local(held, last)
+                first, last = place_in(held, first), place_in(held, last)
             end: int | None = last + (1 if step > 0 else -1)
             if end is not None and end < 0:
                 end = None
@@ -429,16 +429,6 @@ def _shown_pieces(held: Pieces, start: int, step: int, n: int) -> Pieces:
         if low < high:
             found.append((low, high))
     return tuple(found if step > 0 else found[::-1])
-
-
-def _local(held: Pieces, place: int) -> int:
-    """Where a place along a dimension lies in what holds these pieces."""
-    before = 0
-    for a, b in held:
-        if a <= place < b:
-            return before + place - a
-        before += b - a
-    raise AssertionError("a place that is not held here")
 
 
 def map_of(view: DView) -> Map | None:

@@ -48,6 +48,7 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
     >>> print(A.data, b)
     [1. 0. 0. 2.] [3. 4.]
     """
+    b = b.parent if isinstance(b, TreeArray) else b
     if isinstance(A, DividedMatrix):
         _over_processes(A, b, rows, values, symmetric)
         return
@@ -56,7 +57,6 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
             f"dirichlet takes a matrix first, then the right-hand side, and {type(A).__name__} is no matrix of "
             "ours: `md.dirichlet(A, b, V.boundary_dofs(), 0.0)` with `A = md.pattern(V.dofs).matrix()`."
         )
-    b = b.parent if isinstance(b, TreeArray) else b
     at, given = _asked(A.shape, A.shape[0], rows, values)
     if b is not None and b.shape != A.shape[:1]:
         raise ValueError(

@@ -20,16 +20,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mirabelle.arraytypes.creation import full
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partial
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.divisions import Division, Entries, division_of
-from mirabelle.arraytypes.meshdata.dofs import Dofs
+from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted, begin_access
-from mirabelle.arraytypes.meshdata.loops import check_apart
+from mirabelle.arraytypes.meshdata.loops import Bound, check_apart, rows_of
 from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.meshdata.sharedmeshes import is_shared, owned, reached_entries
+from mirabelle.arraytypes.meshdata.treedofs import own_dofs
 from mirabelle.arraytypes.programs.errors import TraceError
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.dispatch import verbs
@@ -54,16 +58,24 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
             f"The loop of {kernel.name}() over arrays that are divided over processes is no step of a program: "
             "it sends messages of its own. `mb.compile` of a function in a file runs it between two programs."
         )
-    division = division_of(points)
+    accesses = [_of_parent(points, a) for a in accesses]
+    division, comm = division_of(points), _shared_by(points, accesses)
     if division is not None:
         points = division.owned(points)
+    elif comm is not None:
+        _check_written(kernel, accesses)
+        points = owned(points, comm)
     if not any(isinstance(a, Access) and isinstance(a.array, DArray) for a in accesses):
         run_ghosted(points, kernel, accesses, atomics)
         return
     given = [a if isinstance(a, Access) else Access(Intent.READ, a, None, True) for a in accesses]
     check_apart(kernel, [_Named(n, a.intent, a.array) for n, a in zip(kernel.parameters, given, strict=True)])
     ways = [
-        _entries(kernel, name, points, division, a) if isinstance(a.array, DArray) and not a.whole else None
+        None
+        if not isinstance(a.array, DArray) or a.whole
+        else _entries(kernel, name, points, division, a)
+        if comm is None
+        else _shared_entries(kernel, name, points, a)
         for name, a in zip(kernel.parameters, given, strict=True)
     ]
     ghosted: dict[tuple[int, int], Ghosted] = {}
@@ -80,16 +92,91 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
         inner.append(a)
     run_ghosted(points, kernel, inner, atomics)
     written = [
-        (a.array, entries, i.array)
+        (a, entries, i.array)
         for a, i, entries in zip(given, inner, ways, strict=True)
         if a.intent.writes and entries is not None
     ]
     begin_access([(g, "READ", "owned") for _, _, g in written]).end()
-    for array, entries, g in written:
+    for a, entries, g in written:
+        array = a.array
+        if a.intent.combines is None and (a.through is not None or comm is not None):
+            _last_writers(kernel, points, division, a, entries).reduce(g.array, "replace")
         verbs.assign(array, entries.vector(g.array, copied=False))
     for a, i in zip(given, inner, strict=True):
         if a.whole and a.intent.writes and isinstance(a.array, DArray):
             _joined(a, i.array)
+
+
+def _of_parent(points: Any, access: Any) -> Any:
+    """Of an array over a tree whose entries are distributed: the access to those."""
+    tree = getattr(access.array, "tree", None) if isinstance(access, Access) else None
+    if tree is None or not isinstance(access.array.parent, DArray):
+        return access
+    through = access.through
+    if not access.whole and not isinstance(through, Dofs):
+        base = points.points if isinstance(points, Subset) else points
+        through = own_dofs(base, tree) if through is None else dofs(through, tree)
+    return Access(access.intent, access.array.parent, through, access.whole)
+
+
+def _shared_by(points: Any, accesses: Sequence[Any]) -> Any:
+    """The processes that all have the whole of the mesh of some points, if so it is; else None."""
+    if division_of(points) is not None:
+        return None
+    given = [a for a in accesses if isinstance(a, Access)]
+    if any(getattr(a.through, "forest", None) is not None for a in given):
+        return None  # (tables of this process' own points)
+    divided = [a for a in given if isinstance(a.array, DArray)]
+    if is_shared(points):
+        added = [a.array.forest.comm for a in given if getattr(a.through, "shared", None) is not None
+                 and isinstance(a.array, Ghosted)]  # fmt: skip
+        return next(iter([a.array.communicator for a in divided] + added), None)
+    base = points.points if isinstance(points, Subset) else points
+    if getattr(base, "topology", None) is not None:
+        return None  # (a part of a mesh, made without the others)
+    return next((a.array.communicator for a in divided if not a.whole), None)
+
+
+def _check_written(kernel: Any, accesses: Sequence[Any]) -> None:
+    for name, a in zip(kernel.parameters, accesses, strict=True):
+        if isinstance(a, Access) and a.intent.writes and not isinstance(a.array, (DArray, Ghosted)):
+            raise TypeError(
+                f"{kernel.name}(): {name} is a {type(a.array).__name__}, written in a loop that is divided "
+                "over processes as other arrays of it are: each would write what its own points do. Make it of "
+                f"the same type, `mb.DArray[mb.HostArray]({name})`, and fetch it, `mb.to_numpy({name})`."
+            )
+
+
+def _shared_entries(kernel: Any, name: str, points: Any, access: Access) -> Entries:
+    """How what this process' points reach comes, of an array that is divided as it is."""
+    base: Points = points.points
+    flat = Bound(kernel, points, name, access).flat  # (which says what does not fit)
+    return reached_entries(base, rows_of(kernel, name, base, access.through, access.array), access.array, flat)
+
+
+def _last_writers(kernel: Any, points: Any, division: Division | None, access: Access, entries: Entries) -> Any:
+    """The forest by which entries of others come to their owners that a point here is the last to write."""
+    base: Points = points.points if isinstance(points, Subset) else points
+    table = rows_of(kernel, "", base, access.through, access.array)
+
+    def find() -> Any:
+        numbers = np.arange(base.size)
+        if division is not None:
+            numbers = np.asarray(division.part.numbers(base.component), np.int64)
+        elif isinstance(access.through, Dofs) and access.through.forest is not None:
+            numbers = numbers + (entries.forest.comm.rank << 32)
+        at = points.indices if isinstance(points, Subset) else np.arange(base.size)
+        rows, size = np.asarray(table.table)[at], entries.forest.size // max(table.size, 1)
+        last = np.full(entries.forest.size, -1)
+        some = np.maximum(rows, 0)[..., None] * size + np.arange(size)
+        np.maximum.at(last, some, np.where(rows >= 0, numbers[at][:, None], -1)[..., None])
+        mine = last.copy()
+        entries.forest.reduce(last, "max")
+        entries.forest.bcast(last)
+        leaves = entries.forest.leaves
+        return entries.forest.restricted(leaves=leaves[(mine[leaves] >= 0) & (mine[leaves] == last[leaves])])
+
+    return entries.written(points, table, find)
 
 
 def _entries(kernel: Any, name: str, points: Any, division: Division | None, access: Access) -> Entries:

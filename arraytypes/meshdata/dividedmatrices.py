@@ -82,10 +82,11 @@ class DividedMatrix:
 
         All ask together. Rows and columns are in the order of distributed vectors (`mb.to_numpy(b)`).
         """
-        from mirabelle.arraytypes.meshdata.rootrows import own_rows
+        from mirabelle.arraytypes.meshdata.rootrows import in_order, own_rows
 
         parts = self.pattern.forest.comm.allgather_object(own_rows(self))
         lengths, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
+        lengths, columns, values = in_order(self, lengths, columns, values)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         return routine_of(HostArray, "csr_scipy")(values, columns, starts, shape=self.shape)
 

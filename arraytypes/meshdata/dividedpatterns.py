@@ -19,6 +19,7 @@ from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
 from mirabelle.arraytypes.meshdata.forests import StarForest
 from mirabelle.arraytypes.meshdata.patterns import found
+from mirabelle.arraytypes.meshdata.sharedmeshes import SharedEntries, owners, pattern_entries
 
 
 class DividedPattern:
@@ -47,8 +48,8 @@ class DividedPattern:
     )  # fmt: skip
 
     def __init__(self, rows: tuple[Any, ...], columns: tuple[Any, ...]) -> None:
-        down = entries_of(rows[0])
-        across = down if columns is rows else entries_of(columns[0])
+        down = entries_of(rows)
+        across = down if columns is rows else entries_of(columns)
         pairs = on_all(
             down.forest.comm, lambda: [_numbered(r, c, down, across) for r, c in _pairs(rows, columns)]
         )
@@ -58,9 +59,12 @@ class DividedPattern:
         came = np.concatenate([np.zeros((0, 2), np.int64), *[asked[r] for r in sorted(asked)]])
         own, others, wide = _columns(came[:, 1], across)
         tables = [*pairs, ((came[:, :1] - down.start), own[:, None])]
-        width = across.forest.size + others
-        indptr, indices, slots = found(tables, down.forest.size, width)
+        width = across.reach + others
+        indptr, indices, slots = found(tables, down.reach, width)
         self.dofs = tuple(_dofs(r, slot, len(indices)) for r, slot in zip(rows, slots, strict=False))
+        if isinstance(down, SharedEntries):
+            for table in self.dofs:  # (loops run at own points only)
+                table.shared = {}
         self.size, self.nnz = len(indices), int(indptr[down.count])
         self.forest = self._entry_forest(asked, slots[-1][:, 0, 0], owners)
         self.indptr, self.indices, self.wide = _of_own_rows(indptr, indices, down, across, wide)
@@ -98,16 +102,20 @@ class DividedPattern:
         return f"DividedPattern({rows} x {columns}, {self.nnz} entries in {self.row_entries.count} rows here)"
 
 
-def entries_of(dofs: Any) -> Entries:
-    """Which process owns what a table leads to."""
+def entries_of(tables: Any) -> Entries:
+    """Which process owns what tables lead to."""
+    dofs = tables[0]
     if isinstance(dofs, Dofs) and dofs.forest is not None:
         return dofs.known("entries", lambda _: Entries(dofs.forest))  # type: ignore[no-any-return]
     division, tree = division_of(dofs.source), getattr(dofs, "tree", None)
     to = getattr(dofs, "component", None)
+    shared = pattern_entries(tables)
+    if shared is not None:
+        return shared
     if division is None or (tree is None and to is None):
         raise ValueError(
-            "A matrix over processes is made of the degrees of freedom of a divided mesh, "
-            '`md.space(md.part(mesh).mesh, "P", 1).dofs`, or of a table with a forest, '
+            "A matrix over processes is made of the degrees of freedom of a mesh, "
+            '`md.space(mesh, "P", 1).dofs`, or of a table with a forest, '
             f"`md.Dofs(..., forest=forest)`; {dofs!r} is neither. A matrix of this process alone is made with "
             "its own arrays, `matrix(array=mb.HostArray)`."
         )
@@ -136,6 +144,9 @@ def _numbered(r: Any, c: Any, down: Entries, across: Entries) -> tuple[np.ndarra
         division = division_of(dofs.source)
         if division is not None:
             there[division.part.owned(dofs.source.component) :] = False
+        elif isinstance(entries, SharedEntries):
+            comm = entries.forest.comm
+            there &= (owners(dofs.source, comm.size) == comm.rank)[:, None]
         made.append(np.where(there, entries.numbers[flat], -1))
     return made[0], made[1]
 
@@ -148,10 +159,10 @@ def _in_rows_of_others(pairs: Any, down: Entries, across: Entries) -> tuple[np.n
         ghosts = np.where(r >= down.count, r - down.count, -1)
         some = (ghosts >= 0).any(axis=1)
         border.append((ghosts[some], c[some]))
-    indptr, indices, _ = found(border, len(forest.leaves), across.forest.size)
+    indptr, indices, _ = found(border, len(forest.leaves), across.reach)
     row = np.repeat(np.arange(len(forest.leaves)), np.diff(indptr))
-    wide = np.empty(across.forest.size, np.int64)
-    wide[across.numbers] = across.wide
+    wide, here = np.empty(across.reach, np.int64), across.numbers >= 0
+    wide[across.numbers[here]] = across.wide[here]
     return np.stack([down.wide[forest.leaves][row], wide[indices]], axis=1), forest.owners[row]
 
 

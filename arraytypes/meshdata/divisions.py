@@ -39,28 +39,36 @@ class Entries:
     ([2, 0, 1], [1, 0, 1], 2)
     """
 
-    __slots__ = ("_index", "count", "counts", "forest", "numbers", "own", "start", "wide")
+    __slots__ = ("_index", "_written", "count", "counts", "forest", "numbers", "own", "start", "wide")
 
-    def __init__(self, forest: StarForest) -> None:
+    def __init__(self, forest: StarForest, own: np.ndarray | None = None) -> None:
         comm = forest.comm
-        owned = np.ones(forest.size, bool)
-        owned[forest.leaves] = False
+        if own is None:
+            owned = np.ones(forest.size, bool)
+            owned[forest.leaves] = False
+            own = np.flatnonzero(owned)
         self.forest = forest
-        self.own = np.flatnonzero(owned)
+        self.own = own
         self.count = len(self.own)
         self.counts: tuple[int, ...] = tuple(comm.allgather_object(self.count))
         self.start = sum(self.counts[: comm.rank])
-        self.numbers = np.empty(forest.size, np.int64)
+        self.numbers = np.full(forest.size, -1)
         self.numbers[self.own] = np.arange(self.count)
         self.numbers[forest.leaves] = self.count + np.arange(len(forest.leaves))
         self.wide = self.numbers + self.start
         forest.bcast(self.wide)
         self._index: dict[Any, Any] = {}
+        self._written: dict[Any, tuple[Any, Any, Any]] = {}
 
     @property
     def size(self) -> int:
         """How many there are on all processes together."""
         return sum(self.counts)
+
+    @property
+    def reach(self) -> int:
+        """How many this process has: own ones, and copies of others."""
+        return self.count + len(self.forest.leaves)
 
     @property
     def alone(self) -> bool:
@@ -70,14 +78,29 @@ class Entries:
     def index(self, family: Any) -> Any:
         """Where own entries are, in the memory of an array type's place."""
         if family not in self._index:
-            together = bool((self.own == np.arange(self.count)).all())
-            self._index[family] = slice(0, self.count) if together else asarray(self.own, device=family)
+            first = int(self.own[0]) if self.count else 0
+            together = bool((self.own == first + np.arange(self.count)).all())
+            self._index[family] = (
+                slice(first, first + self.count) if together else asarray(self.own, device=family)
+            )
         return self._index[family]
+
+    def written(self, points: Any, table: Any, find: Any) -> Any:
+        """Something about what some points write by a table, which all processes find out together, once."""
+        key = id(points) if isinstance(points, Subset) else points, id(table)
+        if key not in self._written:
+            if len(self._written) >= 64:  # (subsets that come once)
+                self._written.clear()
+            self._written[key] = points, table, find()
+        return self._written[key][2]
 
     def partition(self, row: tuple[int, ...] = ()) -> Any:
         """How an array with a row for each is divided."""
         comm = self.forest.comm
-        return divided((self.size, *row), comm.size, Layout.of(Layout(Ragged(0, self.counts))))
+        return divided((self.size, *row), comm.size, Layout(self._placement()))
+
+    def _placement(self) -> Any:
+        return Ragged(0, self.counts)
 
     def vector(self, x: Any, copied: bool = True) -> Any:
         """The distributed array of own entries, of a local array with ghosts."""

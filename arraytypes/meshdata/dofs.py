@@ -49,7 +49,8 @@ class Dofs:
 
     __module__ = "mirabelle.meshdata"
     __slots__ = (
-        "__weakref__", "_facts", "_placed", "block", "forest", "local", "size", "source", "table", "tree",
+        "__weakref__", "_facts", "_placed", "block", "forest", "local", "shared", "size", "source",
+        "table", "tree",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +87,8 @@ class Dofs:
         self.block = tuple(int(b) for b in block)
         self.tree = tree
         self.forest = forest
+        # Over processes that all have the mesh: what they found out together about the table, by who asked.
+        self.shared: dict[Any, Any] | None = None
         self.local = (made.shape[1], *self.block) if local is None else tuple(local)
         self._placed: dict[Any, Any] = {}
         self._facts: dict[Any, Any] = {}
@@ -155,7 +158,7 @@ def _shared(source: Points, table: np.ndarray) -> np.ndarray:
 
     (Linear elements have their degrees of freedom where a map to the vertices leads.)
     """
-    key = source, table.shape, table.dtype
+    key = source.axis, source.component, source.size, table.shape, table.dtype
     living = [(ref, known) for ref in _tables.get(key, ()) if (known := ref()) is not None]
     for _, known in living:
         if np.array_equal(known, table):

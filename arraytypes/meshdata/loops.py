@@ -301,6 +301,11 @@ def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
     )
 
 
+def rows_of(kernel: LocalKernel, name: str, base: Points, through: Any, array: Any) -> Dofs:
+    """The table by which all points reach the entries of a plain array."""
+    return _rows(kernel, name, base, _own_entries(base, None, array) if through is None else through, None)
+
+
 def _own_entries(points: Any, tree: Any, array: Any) -> Any:
     """What a point's own entries are: of a tree what stands under it, of a plain array its row."""
     base = points.points if isinstance(points, Subset) else points
@@ -312,7 +317,7 @@ def _own_entries(points: Any, tree: Any, array: Any) -> Any:
             f"The loop runs over some of {base.size} points, and without a map the first axis of an array "
             f"counts them all: this one has shape {shape}. Give a map, md.READ(a, map), or whole=True."
         )
-    return _rows_of_all(base, shape[1:])
+    return _rows_of_all(Points(base.axis, base.component, base.size), shape[1:])  # (without what they are of)
 
 
 @functools.lru_cache(maxsize=64)

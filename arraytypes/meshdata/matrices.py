@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from mirabelle.arraytypes.creation import asarray, zeros
+from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.library import routine_of
@@ -61,7 +62,7 @@ class Pattern:
         self.shape = (int(rows[0].size) * down, int(columns[0].size) * across)
         self.block = across
         self._placed: dict[Any, tuple[Any, Any]] = {}
-        self._divided: Any = None
+        self._divided: dict[Any, Any] = {}
         self._found: Any = None
         if division_of(rows[0].source) is None:  # (of a divided mesh rarely that of one process is asked for)
             self._find()
@@ -126,11 +127,12 @@ class Pattern:
         """
         if not is_divided(array):
             return Matrix(self, zeros(self.nnz, dtype=dtype, device=array))
-        if self._divided is None:
+        comm = communicator()
+        if comm not in self._divided:
             from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
 
-            self._divided = DividedPattern(self.rows, self.columns)
-        return self._divided.matrix(dtype, array)
+            self._divided[comm] = DividedPattern(self.rows, self.columns)
+        return self._divided[comm].matrix(dtype, array)
 
     def on(self, family: Any) -> tuple[Any, Any]:
         """The columns, and where rows begin, in the memory of an array type's place: sent once."""

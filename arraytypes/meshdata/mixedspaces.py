@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.host import HostArray
@@ -19,13 +18,13 @@ from mirabelle.arraytypes.meshdata.elements import KINDS
 from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import cell_tables
 from mirabelle.arraytypes.meshdata.spacevalues import (
+    as_given,
     check,
-    entries_of,
     function_of,
     local_function,
     zero_function,
 )
-from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap
+from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.dispatch import verbs
 
@@ -168,9 +167,7 @@ class MixedSpace:
         check(mine, self)
         family = leaf_family(type(mine.parent))
         parts = [verbs.materialize(mine.parent[placed(family, at)]) for at in self._from_fields]
-        if isinstance(w, DArray):
-            return tuple(entries_of(V).vector(x) for V, x in zip(self.spaces, parts, strict=True))
-        return tuple(wrap(V.tree, x) for V, x in zip(self.spaces, parts, strict=True))
+        return tuple(as_given(V, x, w) for V, x in zip(self.spaces, parts, strict=True))
 
     def join(self, *parts: Any) -> Any:
         """The opposite of `split`: functions of the fields in one array."""
@@ -181,7 +178,7 @@ class MixedSpace:
         joined = concatenate([part.parent for part in mine])
         order = np.argsort(np.concatenate(self._from_fields))
         made = verbs.materialize(joined[placed(leaf_family(type(joined)), order)])
-        return entries_of(self).vector(made) if isinstance(parts[0], DArray) else wrap(self.tree, made)
+        return as_given(self, made, parts[0])
 
     def _joined(self, parts: list[np.ndarray], dtype: Any) -> np.ndarray:
         flat = np.empty(self.tree.size, dtype)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.meshdata.elements import HIGHEST, element
+from mirabelle.arraytypes.meshdata.rootrows import communicator_of
 from mirabelle.arraytypes.meshdata.spacegeometry import entity_geometry
 from mirabelle.arraytypes.meshdata.spacemaking import mesh_shape, space
 from mirabelle.arraytypes.meshdata.spaces import Space
@@ -59,7 +61,11 @@ def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0
     values = {name: _sampled(mesh, V, u, nodes) for name, (V, u) in found.items()}
     division = mesh.topology.division
     if division is None:
-        return write_vtk_cells(path, shape, order, x, values, time)
+        comm = communicator_of(u[-1] if isinstance(u, tuple) else u for u in fields.values())
+        if comm is None:
+            return write_vtk_cells(path, shape, order, x, values, time)
+        made = on_all(comm, lambda: None if comm.rank else write_vtk_cells(path, shape, order, x, values, time))
+        return Path(comm.bcast_object(None if made is None else str(made)))
     own = division.part.owned("cell")
     return write_vtk_pieces(
         division.comm, path, shape, order, x[:own], {k: v[:own] for k, v in values.items()}, time

@@ -22,6 +22,8 @@ class Points:
         How many points there are.
     division : object or None
         How they are divided over processes; `md.part` gives it.
+    topology : Topology or None
+        Who touches whom in the mesh that they are of.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class Points:
     size: int
     # How the mesh is divided over processes, where it is (`md.part`): points are the same without it.
     division: Any = field(default=None, compare=False, repr=False)
+    topology: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or self.size < 0:

@@ -10,6 +10,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
+from mirabelle.arraytypes.meshdata.sharedmeshes import SharedEntries
 from mirabelle.dispatch import verbs
 
 _ROWS = marked("rows of a divided matrix for a file")
@@ -36,10 +37,21 @@ def own_rows(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return lengths, wide[order], values[order]
 
 
+def in_order(A: Any, lengths: Any, columns: Any, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of all ranks, one after the other, in the order of distributed vectors, and so their columns."""
+    down, across = A.pattern.row_entries, A.pattern.column_entries
+    if not isinstance(down, SharedEntries) or not len(lengths):
+        return lengths, columns, values
+    rows = np.repeat(down.order, lengths)
+    columns = across.order[columns]
+    order = np.lexsort([columns, rows])
+    return np.bincount(rows, minlength=len(lengths)), columns[order], values[order]
+
+
 def rows_on_root(A: DividedMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same of all rows: on rank 0, elsewhere nothing."""
     lengths, columns, values = (_on_root(A.pattern.forest.comm, x) for x in own_rows(A))
-    return lengths, columns, values
+    return in_order(A, lengths, columns, values)
 
 
 def _on_root(comm: Communicator, x: np.ndarray) -> np.ndarray:

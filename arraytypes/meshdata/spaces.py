@@ -194,13 +194,14 @@ class Space:
         return found
 
     @overload
-    def zeros(self, array: type[DArray], dtype: Any = ...) -> DArray: ...
+    def zeros(self, array: type[DArray], dtype: Any = ...) -> Any: ...
     @overload
     def zeros(self, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The function zero, with its degrees of freedom in an array of the type given.
 
-        On a divided mesh that may be `mb.DArray[mb.HostArray]`: of each process those that it owns.
+        Over processes that may be `mb.DArray[mb.HostArray]`: an array over the tree where all have the mesh,
+        on a divided mesh (`md.part`) one of what each process owns.
 
         >>> import mirabelle as mb
         >>> from mirabelle import meshdata as md
@@ -210,7 +211,7 @@ class Space:
         return zero_function(self, array, dtype)
 
     @overload
-    def function(self, values: Any, array: type[DArray]) -> DArray: ...
+    def function(self, values: Any, array: type[DArray]) -> Any: ...
     @overload
     def function(self, values: Any, array: Any = ...) -> TreeArray: ...
     def function(self, values: Any, array: Any = HostArray) -> Any:
@@ -228,7 +229,7 @@ class Space:
         return local_function(self, u)
 
     @overload
-    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> DArray: ...
+    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> Any: ...
     @overload
     def interpolate(self, f: Field, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:

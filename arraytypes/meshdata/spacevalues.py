@@ -13,6 +13,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.meshdata.divisions import inner_of, is_divided, seen_by_all
 from mirabelle.arraytypes.meshdata.dofs import placed
 from mirabelle.arraytypes.meshdata.evaluation import transformed
+from mirabelle.arraytypes.meshdata.sharedmeshes import entries_of_tree
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.dispatch import verbs
 
@@ -20,7 +21,7 @@ from mirabelle.dispatch import verbs
 def zero_function(V: Any, array: Any, dtype: Any) -> Any:
     """`Space.zeros`, also of mixed spaces."""
     if is_divided(array):
-        return entries_of(V).made(array, 0, dtype)
+        return _over(V, entries_of(V).made(array, 0, dtype))
     return zeros(V.tree, array=array, dtype=dtype)
 
 
@@ -34,23 +35,39 @@ def function_of(V: Any, values: Any, array: Any) -> Any:
             f"This part of the mesh has {V.tree.size} degrees of freedom, ghosts included, and there are "
             f"numbers of shape {flat.shape}."
         )
-    return entries_of(V).vector(flat)
+    return _over(V, entries_of(V).vector(flat))
+
+
+def _over(V: Any, x: Any) -> Any:
+    """A distributed array of degrees of freedom, over the tree: unless that is of this process' part alone."""
+    return x if V.mesh.topology.division is not None else wrap(V.tree, x)
+
+
+def as_given(V: Any, x: Any, like: Any) -> Any:
+    """A local array of degrees of freedom as a function like another: distributed, if that is."""
+    divided = isinstance(getattr(like, "parent", like) if isinstance(like, TreeArray) else like, DArray)
+    return _over(V, entries_of(V).vector(x)) if divided else wrap(V.tree, x)
 
 
 def local_function(V: Any, u: Any) -> Any:
     """`Space.local`, also of mixed spaces."""
+    if isinstance(u, TreeArray) and isinstance(u.parent, DArray):
+        check(u, V)
+        u = u.parent
     return wrap(V.tree, entries_of(V).local(u, ghosts=True)) if isinstance(u, DArray) else u
 
 
 def entries_of(V: Any) -> Any:
     """Which process owns what of a space's degrees of freedom."""
-    division = V.mesh.topology.division
-    if division is None:
+    topology = V.mesh.topology
+    if topology.division is not None:
+        return topology.division.entries(V.tree)
+    if topology.owned is not None:
         raise ValueError(
-            "Functions are distributed arrays on a mesh that is divided, and this one is not: `mesh = "
-            "md.part(mesh).mesh` is this process' part of one."
+            "Functions are distributed arrays on a mesh that all processes have, or have divided together, and "
+            "this is one process' part, made without the others: `mesh = md.part(mesh).mesh`."
         )
-    return division.entries(V.tree)
+    return entries_of_tree(topology, V.tree)
 
 
 def check(u: Any, V: Any) -> None:
@@ -82,7 +99,8 @@ def evaluated(V: Any, u: Any, points: Any, outside: str) -> Any:
         )
     if outside not in ("nan", "raise"):
         raise ValueError(f'What lies outside is "nan" or "raise", not {outside!r}: `V.evaluate(u, points)`.')
-    comm = V.mesh.topology.division.comm if isinstance(u, DArray) else None
+    division = V.mesh.topology.division
+    comm = division.comm if division is not None and isinstance(u, DArray) else None
     u = local_function(V, u)
     check(u, V)
     flat = x.reshape(-1, V.dim)

@@ -44,6 +44,7 @@ class Topology:
         self.whole: Table | None = None  # of a part: the numbers of its vertices in the whole mesh
         self.owned: dict[str, int] | None = None  # of a part: how many points of each component are its own
         self.division: Any = None  # of a part: what `divisions.py` knows of those of other processes
+        self.shared: dict[Any, Any] = {}  # of a whole: who runs what of it, where all processes have it
 
     @classmethod
     def of_part(
@@ -60,7 +61,7 @@ class Topology:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "division": None}  # (other processes are no value)
+        return {**self.__dict__, "division": None, "shared": {}}  # (other processes are no value)
 
     # Which components there are
 
@@ -109,7 +110,7 @@ class Topology:
 
     def points(self, component: str) -> Points:
         """The points of a component."""
-        return Points(self.axis, component, self.size(component), self.division)
+        return Points(self.axis, component, self.size(component), self.division, self)
 
     # Tables
 

@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 import mirabelle as mb
-from mirabelle.distributed import Block, BlockCyclic, Layout, Ragged, Replicated
+from mirabelle.distributed import Block, BlockCyclic, Layout, Listed, Ragged, Replicated
 
 # The type of local arrays (on cards: MIRABELLE_TEST_ARRAY=CuArray).
 LOCAL = getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))
@@ -16,7 +16,8 @@ a = np.arange(12.0, dtype="f4").reshape(3, 4)
 layouts = [
     None, Block(0), Block(1), BlockCyclic(0, 2), BlockCyclic(1, 2), Replicated(),
     Ragged(0, (2, 0, 1)), Ragged(1, (3, 0, 1)), Layout(Block(0), Block(1), mesh=(P, 1)),
-    Layout(Block(0), Block(1), mesh=(1, P)),
+    Layout(Block(0), Block(1), mesh=(1, P)), Listed.of(0, [P - 1, 0, P - 1], P),
+    Listed.of(1, [0, P - 1, P - 1, 0], P),
 ]  # fmt: skip
 flat = a.T.reshape(-1)
 for first, second in itertools.product(layouts, layouts):

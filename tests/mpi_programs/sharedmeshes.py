@@ -1,0 +1,159 @@
+"""The whole programs of `test_meshdata_programs.py` with another constructor, and what they send.
+
+Nothing else is said: each process makes the whole mesh, and numbers are those of one process.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import runpy
+import sys
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle import meshdata as md
+
+DIVIDED = mb.DArray[mb.HostArray]
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+PROGRAMS = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "test_meshdata_programs.py"))
+
+
+def entries(x):
+    return mb.to_numpy(getattr(x, "parent", x))
+
+
+@functools.cache
+def alone(program):
+    with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
+        return program(mb.HostArray)
+
+
+def same(program, tolerance=1e-12):
+    np.testing.assert_allclose(program(DIVIDED), alone(program), rtol=0, atol=tolerance)
+
+
+def poisson(degree, matrix_free, array):
+    V, u = PROGRAMS["poisson"](3, degree, lambda x: x[..., 0] + 1, array, matrix_free)
+    at = V.evaluate(u, [[0.5, 0.5], [0.2, 0.7]])
+    return np.concatenate([entries(u), mb.to_numpy(at)])
+
+
+POISSON = {(k, free): functools.partial(poisson, k, free) for k in (1, 2, 3) for free in (False, True)}
+
+
+def poisson_quadratic(comm):
+    same(POISSON[2, False])
+
+
+def poisson_cubic(comm):
+    same(POISSON[3, False])
+
+
+def poisson_without_matrix(comm):
+    same(POISSON[1, True])
+    same(POISSON[2, True])
+
+
+def stokes(interleaved, array):
+    """(Entries in the order of the fields, so that both storages compare.)"""
+    flow = lambda x: np.stack([x[..., 1] * (1 - x[..., 1]), 0 * x[..., 0]], axis=-1)
+    W, A, b = PROGRAMS["stokes"](2, flow, interleaved, array)
+    w, info = mb.linalg.minres(A, b, rtol=1e-14)
+    assert info.converged
+    assert entries(W.join(*W.split(w))).tolist() == entries(w).tolist()
+    return np.concatenate([entries(part) for part in W.split(w)])
+
+
+STOKES = [functools.partial(stokes, interleaved) for interleaved in (False, True)]
+
+
+def taylor_hood(comm):
+    for program in STOKES:
+        same(program, 1e-11)
+    np.testing.assert_allclose(alone(STOKES[0]), alone(STOKES[1]), rtol=0, atol=1e-11)
+
+
+def elastic(array):
+    B = np.array([[0.3, -0.1], [0.2, 0.5]])
+    return entries(PROGRAMS["elastic"](3, lambda x: x @ B.T + 1, array=array)[1])
+
+
+def elasticity(comm):
+    same(elastic)
+
+
+def gas(array):
+    """Three steps in a shock tube, which ends with the same mass."""
+    mesh, start = PROGRAMS["tube"](8, 2)
+    gas, u = PROGRAMS["Gas"](mesh, array), array(start)
+    before = gas.total(u)
+    for _ in range(3):
+        u, dt = gas.step(u)
+    assert abs(gas.total(u) - before)[[0, 3]].max() < 1e-14
+    return np.append(entries(u).ravel(), mb.to_numpy(dt))
+
+
+def finite_volumes(comm):
+    same(gas)
+
+
+def what_is_sent(comm):
+    """Ghosts, once there and once back, in one message to each neighbour; of a matrix' product once."""
+    mesh = md.unit_square(12)
+    V = md.space(mesh, "P", 2)
+    assemble, multiply, _ = PROGRAMS["poisson_kernels"](V)
+    x, corners = mesh.coordinates_in(DIVIDED), mesh.closure("cell", "vertex")
+    u, y = V.interpolate(lambda x: x[..., 0], DIVIDED), V.zeros(DIVIDED)
+
+    def action():
+        md.loop(mesh.points("cell"), multiply, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
+
+    action()
+    with mb.count() as c:
+        action()
+    # Cells in runs of equal length: strips, that meet in a row of the square (and a step in it).
+    owner = np.repeat(np.arange(comm.size), 288 // comm.size)
+    table = V.dofs.table
+    holder = np.full(V.tree.size, comm.size)
+    np.minimum.at(holder, table.ravel(), np.repeat(owner, table.shape[1]))
+    reached = [np.unique(table[owner == r]) for r in range(comm.size)]
+    pairs = {(int(q), r) for r in range(comm.size) for q in holder[reached[r]] if q != r}
+    ghosts = sum(int((holder[reached[r]] != r).sum()) for r in range(comm.size))
+    sent = np.sum(comm.allgather_object((c.messages, c.bytes_sent)), axis=0)
+    assert sent.tolist() == [2 * len(pairs), 2 * 8 * ghosts], (sent, pairs, ghosts)
+    A = md.pattern(V.dofs).matrix(array=DIVIDED)
+    with mb.count() as c:
+        for _ in range(3):
+            md.loop(
+                mesh.points("cell"),
+                assemble,
+                md.READ(x, corners),
+                md.INC(A.data, A.dofs),
+            )
+    assert not c.messages
+    A @ u
+    with mb.count() as c:
+        A @ u
+    both = comm.allgather_object((c.messages, c.bytes_sent, len(A.pattern.columns.leaves)))
+    messages, sent, columns = np.sum(both, axis=0)
+    assert sent == 8 * columns and messages <= 2 * len(pairs), both
+
+
+CHECKS = {
+    f.__name__: f
+    for f in (
+        poisson_quadratic, poisson_cubic, poisson_without_matrix, taylor_hood, elasticity, finite_volumes,
+        what_is_sent,
+    )
+}  # fmt: skip
+
+# On processes, each of which compiles its kernels.
+SOME = (poisson_quadratic, finite_volumes, what_is_sent)
+
+if __name__ == "__main__":
+    world = mb.distributed.communicator()
+    for check in SOME:
+        check(world)
+    sys.stdout.write(f"fine: {len(SOME)} checks on rank {world.rank} of {world.size}\n")

@@ -1,0 +1,223 @@
+"""Programs of one process, with nothing but the constructor of arrays swapped: the mesh is whole on each."""
+
+import os
+import pathlib
+import runpy
+
+import numpy as np
+import pytest
+from ranks.launch import missing, run
+from test_meshdata_loops import by_hand, random_loop
+from threadranks import fails_on_ranks, on_ranks
+
+import mirabelle as mb
+from mirabelle import meshdata as md
+
+HERE = pathlib.Path(__file__).parent
+GIVEN = runpy.run_path(str(HERE / "mpi_programs" / "sharedmeshes.py"))
+CHECKS, SOME, DIVIDED = GIVEN["CHECKS"], GIVEN["SOME"], GIVEN["DIVIDED"]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_threads(check):
+    on_ranks(2, CHECKS[check])
+
+
+@pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
+@pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
+def test_on_processes():
+    ranks = 3
+    ended = run(ranks, str(HERE / "mpi_programs" / "sharedmeshes.py"))
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.count(f"fine: {len(SOME)} checks") == ranks, ended.stdout
+
+
+# Whatever the loop, and however arrays are divided
+
+
+def some_layout(rng, shape, ranks):
+    """Of rows in runs, of rows with any process, of columns, or of none."""
+    owners = rng.integers(0, ranks, shape[0] if shape else 0)
+    kinds = [mb.distributed.Block(0), mb.distributed.Listed.of(0, owners, ranks), mb.distributed.Replicated()]
+    if len(shape) > 1:
+        kinds.append(mb.distributed.Block(1))
+    return kinds[rng.integers(len(kinds))]
+
+
+def one_of_all(seed, kind, ranks):
+    """A random loop on a mesh that all have, some of whose arrays are divided somehow."""
+    given = np.random.default_rng(seed)
+    points, kernel, accesses = random_loop(given, kind)
+    if not any(a.intent.writes and not a.whole for a in accesses):
+        return
+    wanted = by_hand(points, kernel, *accesses)
+    family = mb.DArray[getattr(mb, kind)]
+
+    def program(comm):
+        rng = np.random.default_rng(seed)
+        points, kernel, accesses = random_loop(rng, kind)
+        moved = []
+        for a in accesses:
+            x = a.array
+            if hasattr(x, "shape") and (a.intent.writes or rng.integers(0, 2)):
+                # (Sums over all points are in a small array that all have, or is divided.)
+                x = family(x) if not x.shape else family(x, layout=some_layout(rng, x.shape, comm.size))
+            elif hasattr(x, "shape"):
+                x = family.inner(x)
+            moved.append(type(a)(a.intent, x, a.through, a.whole))
+        md.loop(points, kernel, *moved)
+        return [mb.to_numpy(a.array) if hasattr(a.array, "shape") else None for a in moved]
+
+    for found in on_ranks(ranks, program):
+        for got, want in zip(found, wanted, strict=True):
+            if got is not None:
+                assert got.dtype == want.dtype
+                np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_random_loops(ranks):
+    for seed in range(3 * ranks - 2):
+        one_of_all(seed, "HostArray", ranks)
+
+
+def test_random_loops_on_fake_cards():
+    for seed in range(2):
+        one_of_all(100 + seed, "RefArray", 2)
+
+
+# Whatever the mesh and the space
+
+
+SPACES = [
+    (lambda: md.interval(7), "DP", 1, None), (lambda: md.unit_square(3), "P", 2, None),
+    (lambda: md.unit_square(3), "P", 1, 2), (lambda: md.unit_square(2), "RT", 1, None),
+    (lambda: md.unit_square(3, shape="quadrilateral"), "Q", 2, 2), (lambda: md.unit_cube(1), "P", 3, None),
+    (lambda: md.interval(2), "P", 2, 3),
+]  # fmt: skip
+
+
+def mixing(x, u, y):
+    s = x[0, 0] + 1
+    for i in range(u.shape[0]):
+        y[i] += s * u[i] + u[(i + 1) % u.shape[0]]
+
+
+def spread(u, K):
+    for i in range(u.shape[0]):
+        K[i, i] += 2 * u[i]
+        K[i, (i + 1) % u.shape[0]] -= u[i]
+
+
+@pytest.mark.parametrize("which", range(len(SPACES)))
+def test_spaces(which):
+    make, family, degree, components = SPACES[which]
+    rng = np.random.default_rng(which)
+    whole = make()
+    cells = rng.permutation(whole.points("cell").size)
+    whole = whole.renumbered(cells=cells, vertices=rng.permutation(len(whole.coordinates)))
+
+    def program(array, rows):
+        """Vectors that are divided as the space is, and as arrays are."""
+        mesh = md.Mesh(whole.coordinates, whole.cells)
+        V = md.space(mesh, family, degree, components=components)
+        numbers = np.round(np.sin(np.arange(V.tree.size)), 3)
+        x, corners = array(mesh.coordinates), mesh.closure("cell", "vertex")
+        u, y = V.function(numbers, array), V.zeros(array)
+        md.loop(mesh.points("cell"), mixing, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
+        v, z = array(numbers), array(np.zeros(V.tree.size))
+        if array is mb.HostArray:
+            v, z = md.wrap(V.tree, v), md.wrap(V.tree, z)
+        md.loop(mesh.points("cell"), mixing, md.READ(x, corners), md.READ(v, V.dofs), md.INC(z, V.dofs))
+        found = [y, z, mb.sum(y * z)]
+        if components is None:
+            A = md.pattern(V.dofs).matrix(array=array)
+            md.loop(mesh.points("cell"), spread, md.READ(u, V.dofs), md.INC(A.data, A.dofs))
+            md.dirichlet(A, y, rows, 2.0, symmetric=False)
+            found += [A @ u, A @ v, y, A.to_scipy().toarray()]
+        return [x if isinstance(x, np.ndarray) else mb.to_numpy(getattr(x, "parent", x)) for x in found]
+
+    size = md.space(whole, family, degree, components=components).tree.size
+    rows = np.unique(rng.integers(0, size, 5))
+    wanted = program(mb.HostArray, rows)
+    for ranks in (1, 2, 3):
+        for found in on_ranks(ranks, lambda comm: program(DIVIDED, rows)):
+            for got, want in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+# Files
+
+
+def test_files_are_those_of_one_process(tmp_path):
+    def written(array, at):
+        mesh = md.unit_square(3)
+        V = md.space(mesh, "P", 1, components=2)
+        u, A = V.interpolate(lambda x: x**2, array), md.pattern(V.dofs).matrix(array=array)
+        md.loop(
+            mesh.points("cell"), whole_block, md.READ(array(1.0 + np.arange(18) % 3)), md.INC(A.data, A.dofs)
+        )
+        md.write_vtk(at / "u.vtu", mesh, {"u": (V, u), "size": array(mesh.volumes())})
+        md.write_petsc(at / "A.dat", A, u)
+
+    folders = tmp_path / "one", tmp_path / "three"
+    for folder in folders:
+        folder.mkdir()
+    written(mb.HostArray, folders[0])
+    on_ranks(3, lambda comm: written(DIVIDED, folders[1]))
+    for name in ("u.vtu", "A.dat"):
+        one, three = ((folder / name).read_bytes() for folder in folders)
+        assert one == three, name
+    assert len(list(folders[1].iterdir())) == len(list(folders[0].iterdir()))
+
+
+def whole_block(size, K):
+    for i in range(6):
+        for j in range(6):
+            K[i, j] += size * (1 + i * j)  # (of which sums are exact)
+
+
+# What is refused
+
+
+def one(y):
+    y[0] += 1
+
+
+def two(x, y):
+    y[0] += x[0]
+
+
+def mistakes():
+    mesh = md.unit_square(2)
+
+    def unlike_meshes(comm):
+        md.space(md.unit_square(2 + comm.rank), "P", 1).zeros(mb.DArray)
+
+    def a_part_without_others(comm):
+        part = mesh.part(np.arange(8) % 2, comm.rank).mesh
+        md.space(part, "P", 1).zeros(mb.DArray)
+
+    def a_loop_over_a_part_without_others(comm):
+        V = md.space(mesh.part(np.arange(8) % 2, comm.rank).mesh, "P", 1)
+        md.loop(V.mesh.points("cell"), one, md.INC(mb.DArray[mb.HostArray](np.zeros(V.tree.size)), V.dofs))
+
+    def a_local_array(comm):
+        V = md.space(mesh, "P", 1)
+        md.loop(mesh.points("cell"), two, md.READ(V.zeros(mb.DArray), V.dofs), md.INC(mb.zeros(1), whole=True))
+
+    def of_another_length(comm):
+        md.loop(mesh.points("cell"), one, md.INC(mb.zeros(3, device=DIVIDED), md.space(mesh, "P", 1).dofs))
+
+    return [
+        (unlike_meshes, "Each makes the same mesh"),
+        (a_part_without_others, "one process' part, made without the others"),
+        (a_loop_over_a_part_without_others, "nothing says which of its entries"),
+        (a_local_array, "each would write what its own points do"),
+        (of_another_length, "its map leads to 9 entries"),
+    ]
+
+
+@pytest.mark.parametrize(("program", "text"), mistakes(), ids=lambda x: getattr(x, "__name__", ""))
+def test_mistakes(program, text):
+    assert all(text in str(e) for e in fails_on_ranks(2, program))

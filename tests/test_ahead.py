@@ -370,6 +370,8 @@ REFUSED = {
     "unstable": (lambda x: x.argsort(), "argsort"),
     "complex": (lambda x: mb.sort(x + 1j), "sort"),
     "halves": (lambda x: x.astype("f2"), "float16"),
+    "transforms": (lambda x: mb.fft.fft(x), "no library of C with it to link"),
+    "what depends on values": (lambda x: mb.linalg.lstsq(x.reshape(6, 5), x[:6])[1], "lstsq"),
 }
 
 

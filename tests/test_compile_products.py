@@ -109,3 +109,15 @@ def test_errors_of_floating_point_are_silent():
     compiled = mb.compile(lambda a, b: (a @ b) / (a @ b - a @ b))
     a = np.full((40, 40), 1e200)
     assert np.isnan(mb.to_numpy(compiled(mb.HostArray(a), mb.HostArray(a)))).all()
+
+
+def test_what_remains_of_least_squares_is_returned():
+    """(How many numbers that are depends on the rank: a matrix of another one is an error that says so.)"""
+    rng = np.random.default_rng(3)
+    a, b = rng.random((6, 4)), rng.random((6, 2))
+    compiled = mb.compile(lambda a, b: mb.linalg.lstsq(a, b)[1] * 2, whole=True)
+    for _ in range(2):
+        found = compiled(mb.HostArray(a), mb.HostArray(b))
+        np.testing.assert_allclose(mb.to_numpy(found), 2 * np.linalg.lstsq(a, b)[1])
+    with pytest.raises(mb.compiling.TraceError, match="depends on values"):
+        compiled(mb.HostArray(np.ones((6, 4))), mb.HostArray(b))

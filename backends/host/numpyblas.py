@@ -50,7 +50,7 @@ class Blas:
         self.wide = wide
 
     def flags(self) -> list[str]:
-        """What products.c and factors.c are compiled with."""
+        """What the sources that call it are compiled with (`linking.WITH_BLAS`)."""
         after = f"##{self.after}" if self.after else ""
         return [
             f"-DRT_BLAS(name)={self.before}cblas_##name{after}",

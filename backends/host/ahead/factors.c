@@ -1,59 +1,15 @@
-/* Routines of LAPACK, called as NumPy calls them: RT_LAPACK(name) is what one is called, RT_INT what it counts in. */
+/* Systems and factors by LAPACK's routines, called as NumPy calls them. */
 
-#include "runtime.h"
+#include "matrices.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef RT_INT Int;
 
 #define DECLARE(t)                                                                                                      \
     void RT_LAPACK(t##gesv)(const Int *, const Int *, void *, const Int *, Int *, void *, const Int *, Int *);          \
     void RT_LAPACK(t##potrf)(const char *, const Int *, void *, const Int *, Int *, size_t);
 DECLARE(d)
 DECLARE(z)
-
-/* Elements are of one or two parts; as NumPy does, all is computed in double precision. */
-static int64_t
-parts_of(const RtRoutine *r)
-{
-    return r->type == 'F' || r->type == 'D' ? 2 : 1;
-}
-
-static int
-is_single(const RtRoutine *r)
-{
-    return r->type == 'f' || r->type == 'F';
-}
-
-/* A matrix in double precision, with rows and columns exchanged. */
-static void
-turned_in(double *to, const void *from, int64_t rows, int64_t columns, const RtRoutine *r)
-{
-    int64_t parts = parts_of(r), single = is_single(r);
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t part = 0; part < parts; part++) {
-                int64_t at = (i * columns + j) * parts + part;
-                *to++ = single ? ((const float *)from)[at] : ((const double *)from)[at];
-            }
-}
-
-/* The same back. */
-static void
-turned_out(void *to, const double *from, int64_t rows, int64_t columns, const RtRoutine *r)
-{
-    int64_t parts = parts_of(r), single = is_single(r);
-    for (int64_t j = 0, at = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t part = 0; part < parts; part++, at++) {
-                double value = from[(i * columns + j) * parts + part];
-                if (single)
-                    ((float *)to)[at] = (float)value;
-                else
-                    ((double *)to)[at] = value;
-            }
-}
 
 /* Solve a stack of systems; sizes: how many, n, right sides (of the unit matrix if there are none). */
 static int

@@ -16,6 +16,8 @@ from pathlib import Path
 from mirabelle.backends.host.numpyblas import Blas
 
 HERE = Path(__file__).parent
+# The sources that call BLAS and LAPACK.
+WITH_BLAS = ("products.c", "factors.c", "decompositions.c")
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w")
 # (Tables are data: there is nothing to make faster.)
 _TABLES = ("-std=gnu11", "-O0", "-fPIC", "-fvisibility=hidden", "-w")
@@ -97,7 +99,7 @@ def linked(
         (work / f"{kernel}.o").write_bytes(code)
     made = ["data.s", *[f"{kernel}.o" for kernel in objects]]
     for path in (pool() / "pool.c", *[HERE / p for p in ("runtime.c", "products.c", "memory.c", *parts)]):
-        flags = library.flags() if library is not None and path.name in ("products.c", "factors.c") else []
+        flags = library.flags() if library is not None and path.name in WITH_BLAS else []
         made.append(f"{path.stem}.part.o")
         (work / made[-1]).write_bytes(_part(path, tuple(flags)))
     tables = f"{name}_tables"

@@ -1,4 +1,4 @@
-"""Routines between task lists that are in routines.c, sorts.c and factors.c."""
+"""Routines between task lists that are in routines.c, sorts.c, factors.c and decompositions.c."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from mirabelle.arraytypes.programs.graph import Slot
 from mirabelle.arraytypes.programs.steps import CallStep, Ref
 from mirabelle.backends.codegen.reduceframe import reduction_sig
+from mirabelle.backends.host.ahead.linking import WITH_BLAS
 from mirabelle.backends.host.library import scan_ufunc
 from mirabelle.backends.host.plans import HostPlan
 from mirabelle.backends.host.sorting import ORDERED
@@ -24,25 +25,23 @@ def routine(tables: Any, plan: HostPlan, step: CallStep, at: int) -> tuple[str, 
     call = step.call
     find = _KINDS.get(call.kind if call.kind != "routine" else call.routine)
     args, options = call.template
-    if find is None or list(step.dests) != [0]:
+    several = call.kind == "routine" and call.routine in _OF_SEVERAL
+    if find is None or not (several or list(step.dests) == [0]):
         return None
     found = find(step, *_filled(args, step), **_filled(options, step))
     if found is None:
         return None
     name, operands, sizes, ufunc = found
-    dest = step.dests[0]
+    dest = next(iter(step.dests.values()))
     loop = "NULL"
     if ufunc:
         loop = tables.loop(reduction_sig(ufunc, dest.dtype))
-    if name in ("rt_solve", "rt_inv", "rt_cholesky"):
-        tables.blas = True
-        tables.parts.add("factors.c")
-    elif name == "rt_sort":
-        tables.parts.add("sorts.c")
-    else:
-        tables.parts.add("routines.c")
+    part = _PARTS.get(name, "routines.c")
+    tables.blas |= part in WITH_BLAS
+    tables.parts.add(part)
     refs, at = tables.refs(plan, operands, at)
-    letter = f"'{dest.dtype.char}'"
+    letter = f"'{(operands[0] if several else dest).dtype.char}'"
+    slots = [plan.slots[step.dests[i].number] if i in step.dests else -1 for i in range(len(call.outputs))]
     made = tables.structure(
         "RtRoutine",
         "routine",
@@ -52,6 +51,7 @@ def routine(tables: Any, plan: HostPlan, step: CallStep, at: int) -> tuple[str, 
         letter,
         tables.integers(sizes),
         loop,
+        tables.integers(slots) if several else "NULL",
     )
     return name, made, at
 
@@ -127,6 +127,59 @@ def _of_one(name: str) -> Callable[..., Found | None]:
     return find
 
 
+def _matrices(a: Ref) -> list[int]:
+    """How many matrices, of how many rows and columns; nothing where LAPACK does not take them."""
+    if a.dtype.char not in "fdFD" or len(a.shape) < 2:
+        return []
+    return [math.prod(a.shape[:-2]), *a.shape[-2:]]
+
+
+def _qr(step: CallStep, a: Ref, mode: str = "reduced") -> Found | None:
+    sizes = _matrices(a)
+    if not sizes or mode not in ("reduced", "complete", "r"):
+        return None
+    m, n = sizes[1:]
+    return "rt_qr", [a], [*sizes, m if mode == "complete" else min(m, n), int(mode == "r")], ""
+
+
+def _svd(
+    step: CallStep, a: Ref, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False
+) -> Found | None:
+    sizes = _matrices(a)
+    if not sizes or hermitian:
+        return None
+    return "rt_svd", [a], [*sizes, ord("A" if full_matrices else "S") if compute_uv else ord("N")], ""
+
+
+def _eigh(vectors: bool) -> Callable[..., Found | None]:
+    def find(step: CallStep, a: Ref, UPLO: Any = "L") -> Found | None:
+        sizes = _matrices(a)
+        if not sizes or sizes[1] != sizes[2] or UPLO not in ("L", "U"):
+            return None
+        return "rt_eigh", [a], [*sizes[:2], int(vectors), ord(UPLO)], ""
+
+    return find
+
+
+def _lstsq(step: CallStep, a: Ref, b: Ref, rcond: Any = None) -> Found | None:
+    sizes = _matrices(a)
+    if not sizes or len(a.shape) != 2 or a.dtype != b.dtype or len(b.shape) not in (1, 2) or 1 in step.dests:
+        return None  # (how many squares of what remains there are depends on values)
+    if isinstance(rcond, (Ref, np.ndarray)):
+        return None
+    limit = np.finfo(np.float64).eps * max(a.shape) if rcond is None else float(rcond)
+    bits = int(np.float64(limit).view(np.int64))
+    return "rt_lstsq", [a, b], [*a.shape, b.shape[1] if len(b.shape) == 2 else 1, bits], ""
+
+
+def _det(apart: bool) -> Callable[..., Found | None]:
+    def find(step: CallStep, a: Ref) -> Found | None:
+        sizes = _matrices(a)
+        return ("rt_det", [a], [*sizes[:2], int(apart)], "") if sizes and sizes[1] == sizes[2] else None
+
+    return find
+
+
 def _operation(ufunc: str) -> str:
     """The name of our operation that a ufunc computes."""
     return {"bitwise_and": "bitwise_and", "power": "pow"}.get(ufunc, ufunc)
@@ -136,9 +189,26 @@ _KINDS: dict[str, Callable[..., Found | None]] = {
     "accumulate": _scan,
     "argsort": _sorted(places=True),
     "linalg.cholesky": _of_one("rt_cholesky"),
+    "linalg.det": _det(apart=False),
+    "linalg.eigh": _eigh(vectors=True),
+    "linalg.eigvalsh": _eigh(vectors=False),
     "linalg.inv": _of_one("rt_inv"),
+    "linalg.lstsq": _lstsq,
+    "linalg.qr": _qr,
+    "linalg.slogdet": _det(apart=True),
+    "linalg.svd": _svd,
     "scatter": _scatter,
     "linalg.solve": _solve,
     "sort": _sorted(places=False),
     "within": _within,
+}
+# Those of several results, or whose results are of another type than what they are given.
+_OF_SEVERAL = frozenset(
+    f"linalg.{name}" for name in ("det", "eigh", "eigvalsh", "lstsq", "qr", "slogdet", "svd", "svdvals")
+)
+# Where they are, but for routines.c.
+_PARTS = {
+    **dict.fromkeys(("rt_cholesky", "rt_inv", "rt_solve"), "factors.c"),
+    **dict.fromkeys(("rt_det", "rt_eigh", "rt_lstsq", "rt_qr", "rt_svd"), "decompositions.c"),
+    "rt_sort": "sorts.c",
 }

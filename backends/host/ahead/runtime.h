@@ -88,12 +88,14 @@ typedef struct {
 } RtFunction;
 
 /* Routines (routines.c), which copy what they work on: `operands` are read, `dest` is a slot, `type` NumPy's letter of
-   the elements. What else they are told: `sizes`; a loop of NumPy's. */
+   the elements. What else they are told: `sizes`; a loop of NumPy's; where there are several results, the slots of all
+   (-1: nobody needs it). */
 typedef struct {
     const RtRef *operands;
     int64_t n_operands, dest, type;
     const int64_t *sizes;
     void (*loop)(char **, const int64_t *, const int64_t *, void *);
+    const int64_t *dests;
 } RtRoutine;
 
 /* A step: what runs it, on what it is told and the slots. It returns RT_OK, or why it could not. */
@@ -178,6 +180,11 @@ int rt_scatter(Run *run, const void *what, char **slots);
 int rt_solve(Run *run, const void *what, char **slots);
 int rt_inv(Run *run, const void *what, char **slots);
 int rt_cholesky(Run *run, const void *what, char **slots);
+int rt_qr(Run *run, const void *what, char **slots);
+int rt_svd(Run *run, const void *what, char **slots);
+int rt_eigh(Run *run, const void *what, char **slots);
+int rt_lstsq(Run *run, const void *what, char **slots);
+int rt_det(Run *run, const void *what, char **slots);
 
 /* The elements of a view in C's order: where they lie, or a copy that begins at `to` (which is returned). */
 char *rt_in_order(Run *run, const RtRef *ref, char **slots);

@@ -229,14 +229,18 @@ class Tables:
             found = routines.routine(self, plan, step, at)
             if found is not None:
                 return found
+            if step.call.routine.startswith("fft."):
+                raise self.refused(
+                    f"{step.name}() is code within NumPy, and there is no library of C with it to link"
+                )
         raise self.refused(f"{step.name}() is a routine of Python's libraries")
 
     def refused(self, why: str) -> CannotBuild:
         where = "" if self.line is None else f" in {shown_line(self.line)}"
         return CannotBuild(
             f"The program cannot be built ahead of time: {why}{where}. Compute that outside of the compiled "
-            "function, or write it with operations that have kernels: arithmetic, reductions, products, "
-            "mb.while_loop, mb.cond, functions of mb.jit."
+            "function, or write it with operations that have kernels or a routine in LAPACK: arithmetic, "
+            "reductions, products, mb.linalg.qr, mb.while_loop, mb.cond, functions of mb.jit."
         )
 
     def ref(self, plan: HostPlan, ref: Ref, at: int) -> tuple[str, int]:

@@ -11,6 +11,7 @@ member follow those of another; threads of the host meet once.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,16 +49,22 @@ def joined(steps: Sequence[Step], apart_from: Iterable[int] = ()) -> list[Step]:
     """
     alone = set(apart_from)
     found: list[list[Step]] = []  # steps in order, those of one launch together
+    sizes: list[tuple[int, int]] = []  # their operands, and the bytes they move
     latest: dict[Any, int] = {}
     for step in steps:
-        keys = _keys(step, alone)
+        size = _size(step, alone)
+        keys = [] if size is None else _keys(step)
         for at in sorted({latest[key] for key in keys if key in latest}, reverse=True):
-            if len(found) - at <= WINDOW and _may_join(step, found, at):
+            operands, nbytes = [a + b for a, b in zip(sizes[at], size or (), strict=True)]
+            small = operands <= MOST_OPERANDS and nbytes <= LAUNCH_BYTES
+            if small and len(found) - at <= WINDOW and _may_join(step, found, at):
                 found[at].append(step)
+                sizes[at] = operands, nbytes
                 break
         else:
             at = len(found)
             found.append([step])
+            sizes.append(size or (0, 0))
         latest.update(dict.fromkeys(keys, at))
     made: list[Step] = []
     for members in found:
@@ -71,17 +78,23 @@ def joined(steps: Sequence[Step], apart_from: Iterable[int] = ()) -> list[Step]:
     return made
 
 
-def _keys(step: Step, alone: set[int]) -> list[Any]:
-    """What kernels that may be one launch have in common: what they do, or where their results are."""
+def _size(step: Step, alone: set[int]) -> tuple[int, int] | None:
+    """How many operands and bytes a kernel takes that may be one launch with others; None of other steps."""
     if (
         type(step) is not KernelStep
-        or step.does_nothing
         or not step.request.key[0]
+        or step.does_nothing
         or any(_is_users(sig.op) for sig, *_ in step.request.key[0])
         or not alone.isdisjoint(map(id, step.nodes))
-        or sum(step.traffic) > LAUNCH_BYTES
     ):
-        return []
+        return None
+    nbytes = sum(step.traffic)
+    operands = len(step.dests) + len(step.reads) + len(step.request.scalars)
+    return None if nbytes > LAUNCH_BYTES else (operands, nbytes)
+
+
+def _keys(step: Any) -> list[Any]:
+    """What kernels that may be one launch have in common: what they do, or where their results are."""
     form = step.request.key, *[r.dtype.num for r in (*step.dests, *step.reads)]
     return [form, *dict.fromkeys([r.storage.number for r in step.dests if not r.covers])]
 
@@ -92,16 +105,13 @@ def _is_users(op: Any) -> bool:
 
 
 def _may_join(step: Any, found: list[list[Step]], at: int) -> bool:
-    """Can a kernel be run with those at a place before it, and is that worth it?"""
-    members: list[Any] = found[at]
-    operands = sum([len(m.dests) + len(m.reads) + len(m.request.scalars) for m in (*members, step)])
-    if len(members) >= MOST_MEMBERS or operands > MOST_OPERANDS:
-        return False
-    if sum([sum(m.traffic) for m in (*members, step)]) > LAUNCH_BYTES:
+    """Can a kernel be run with those at a place before it?"""
+    members = found[at]
+    if len(members) >= MOST_MEMBERS:
         return False
     if any(not _may_pass(step, m) for m in members):
         return False
-    between = [x for group in found[at + 1 :] for x in group]
+    between = itertools.chain.from_iterable(itertools.islice(found, at + 1, None))
     return all(type(x) in _PASSED and _may_pass(step, x) for x in between)
 
 
@@ -112,16 +122,16 @@ _PASSED = (KernelStep, FoldStep, CopyStep, ProductStep)
 
 def _may_pass(step: Step, other: Step) -> bool:
     """Do two steps need nothing of each other, and write nowhere where the other reads or writes?"""
-    return not (
-        _meet(step.reads, other.writes) or _meet(step.writes, other.reads) or _meet(step.writes, other.writes)
-    )
+    reads, writes = other.reads, other.writes
+    return not (_meet(step.reads, writes) or _meet(step.writes, (*reads, *writes)))
 
 
 def _meet(some: Sequence[Ref], others: Sequence[Ref]) -> bool:
-    of: dict[int, list[Ref]] = {}
-    for r in others:
-        of.setdefault(r.storage.number, []).append(r)
-    return any(a.table or b.table or not apart(a, b) for a in some for b in of.get(a.storage.number, ()))
+    for a in some:
+        for b in others:
+            if a.storage is b.storage and (a.table or b.table or not apart(a, b)):
+                return True
+    return False
 
 
 def singly(steps: Sequence[Step]) -> list[Step]:

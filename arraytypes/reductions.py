@@ -22,7 +22,6 @@ from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE, foreign_name
 from mirabelle.dispatch.schedule import operations
-from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted
 
 
@@ -158,21 +157,6 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if policy.is_eager() or (type(version) is Leaf and not adopted(version)):
         verbs.leaf_of(h)
     return h
-
-
-def pending(reduction: Reduction, tree: Any, axis: Any, keepdims: bool) -> Reduced | None:
-    """The reduction of a small tree to its own dtype, without a detour; None where more is to be asked."""
-    if (
-        type(tree) is not Broadcasted
-        or tree.value is not None
-        or tree.size > _FEW
-        or settings.node_limit < 0  # (an eager block)
-    ):
-        return None
-    how = _plain_shapes(tree.shape, axis, keepdims)
-    if how is None or how[2] or _waiting(tree):
-        return None
-    return Reduced(reduction, tree, how[0], keepdims, how[1], tree.sig.out)
 
 
 def _plain_shapes(shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:

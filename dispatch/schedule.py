@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # From this cost on (in additions per element) a value is worth storing, or hoisting.
@@ -218,6 +219,9 @@ def worth_storing(root: Broadcasted, stored: Sequence[Broadcasted] = ()) -> bool
         if node.sig.cost > 2:
             cost += node.sig.cost
     return cost >= STORE_COST
+
+
+native.tell(worth_storing=worth_storing)
 
 
 def dag_cost(root: Broadcasted) -> int:

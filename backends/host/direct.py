@@ -1,7 +1,7 @@
-"""Small trees on the host, evaluated node by node through NumPy's calls.
+"""Statements on the host's memory made short: parts, copies and writes of few elements, by NumPy's calls.
 
-For a few hundred elements the time of a statement is Python's, and linearising a tree into a
-program takes longer than computing it. Values, dtypes and what is kept are the same.
+For a few hundred elements the time of a statement is Python's. Values, dtypes and what is kept are the same.
+(Small trees are evaluated by `dispatch/csrc/computing.c`.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from mirabelle.arraytypes import pool, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, overlaps
 from mirabelle.arraytypes.dense import (
-    DIRECT_TREE,
     MOVED,
     DenseArray,
     compute,
@@ -35,40 +34,28 @@ from mirabelle.arraytypes.wrappers import (
     View,
     ViewTypes,
     Wrapper,
-    indexed_shape,
     root_of,
     shown_by_rule,
     through,
 )
 from mirabelle.backends.host import shortcuts
-from mirabelle.backends.host.interpreter import quietly
-from mirabelle.backends.host.reduce import waiting
 from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.evaluation import Evaluation
+from mirabelle.dispatch import evaluation as evaluation  # (C asks it what an evaluation moves)
 from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.policy import scalar_access
-from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, may_write, new_leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted, may_write, new_leaf
 
 _new = object.__new__
 
 
-class NotDirect(Exception):
-    """The tree has something only the ordinary way knows."""
-
-
 def evaluate(node: Any) -> Leaf | None:
-    """The value of a small node, or None where the ordinary way must be taken."""
-    if type(node) is Reduced:
-        found = shortcuts.evaluated(node) if usable() else None
-        if found is None:
-            found = in_c.computed_reduction(node)
-        return found or evaluate_reduction(node)
-    if not usable():
-        return None
-    return shortcuts.evaluated(node) or _evaluate(node)
+    """The value of a small node, or of one that was met before; None where the ordinary way must be taken."""
+    found = shortcuts.evaluated(node) if usable() else None
+    if found is None:
+        found = in_c.computed_reduction(node) if type(node) is Reduced else in_c.computed(node)
+    return found  # type: ignore[no-any-return]
 
 
 @compute.method
@@ -80,171 +67,12 @@ def _(family: type[HostArray], version: Any) -> Leaf:
     return compute_by_copyto(family, version) if value is None else value
 
 
-def _evaluate(node: Broadcasted) -> Leaf | None:
-    found: Leaf | None = in_c.computed(node)
-    if found is not None:
-        return found
-    operations = node.size % FOREIGN
-    shape = node.shape
-    n = shape[0] if len(shape) == 1 else math.prod(shape)
-    small = settings.small_size
-    if operations > DIRECT_TREE or (n > small and n * operations > 32 * small):  # (as `is_small` says)
-        return None
-    evaluation = Evaluation(node) if counters.active else None
-    try:
-        leaf = _kept(node, quietly(_value, node))
-    except NotDirect:
-        return None
-    if evaluation is not None:
-        evaluation.done()
-    return leaf
-
-
-def evaluate_reduction(node: Reduced) -> Leaf | None:
-    """The value of a reduction of few elements, or None.
-
-    It is NumPy's own, to the last bit.
-    """
-    operand: Any = node.operand
-    if operand is None:  # another thread has just evaluated it
-        return node.value  # type: ignore[no-any-return]
-    if (
-        operand.size % FOREIGN > DIRECT_TREE
-        or not 0 < math.prod(operand.shape) <= 4 * settings.small_size
-        or node.reduction.scalar is not None
-        or node.reduction.neutral(node.dtype) is None
-        or not usable()
-    ):
-        return None
-    together = waiting(node)
-    evaluation = Evaluation(node, together) if counters.active else None
-    try:
-        quietly(_reduced, operand, together)
-    except NotDirect:
-        return None
-    if evaluation is not None:
-        evaluation.done()
-    return node.value
-
-
-def _reduced(operand: Any, together: list[Reduced]) -> None:
-    """Give reductions of a leaf or a tree their values."""
-    if type(operand) is Leaf:
-        value = operand.view
-    elif operand.value is not None:
-        value = operand.value.view
-    else:
-        shared = operand.holders > len(together)
-        known = None if shared else shortcuts.evaluated(operand, usual=True)
-        value = _value(operand) if known is None else known.view
-        if shared:
-            if worth_storing(operand):
-                _kept(operand, value)
-            else:
-                operand.evaluations += 1
-    for r in together:
-        out = r.reduction.ufunc.reduce(value, r.axes, None, None, r.keepdims)
-        leaf = new_leaf(Leaf)
-        leaf.view = np.asarray(out, r.dtype)
-        leaf.shape = r.shape
-        leaf.dtype = r.dtype
-        r.value = leaf
-        r.operand = None
-
-
-def _kept(node: Broadcasted, value: Any) -> Leaf:
-    """Give a node its value."""
-    if value.__class__ is not np.ndarray:
-        value = np.asarray(value)
-    leaf = new_leaf(Leaf)
-    leaf.view = value
-    leaf.shape = node.shape
-    leaf.dtype = node.sig.out
-    node.value = leaf
-    node.args = None
-    node.size = 0
-    return leaf
-
-
-def _operand(a: Any) -> Any:
-    """An operand that has a value, or others that hold it, as NumPy takes it."""
-    leaf = a.value
-    if leaf is not None:
-        return leaf.view
-    if type(a) is Reduced:
-        return (evaluate(a) or force(HostArray, a)).view
-    # Somebody else holds it: the rule of `schedule` says whether it is kept. (Asked before it is computed,
-    # which its parts remember.)
-    keep = worth_storing(a)
-    value = _value(a)
-    if keep:
-        return _kept(a, value).view
-    a.evaluations += 1
-    return value
-
-
-def _value(node: Broadcasted) -> Any:
-    ufunc, args = node.sig.direct, node.args
-    if ufunc is None:
-        raise NotDirect
-    if args is None:  # another thread has just evaluated it
-        return node.value.view  # type: ignore[union-attr]
-    if len(args) == 2:
-        a, b = args
-        kind = type(a)
-        if kind is Leaf:
-            a = a.view
-        elif kind is Broadcasted or kind is Reduced:
-            own = kind is Broadcasted and a.value is None and a.holders < 2
-            a = _value(a) if own else _operand(a)
-        kind = type(b)
-        if kind is Leaf:
-            b = b.view
-        elif kind is Broadcasted or kind is Reduced:
-            own = kind is Broadcasted and b.value is None and b.holders < 2
-            b = _value(b) if own else _operand(b)
-        return ufunc(a, b)  # pyright: ignore
-    values = []
-    for a in args:
-        kind = type(a)
-        if kind is Leaf:
-            a = a.view
-        elif kind is Broadcasted or kind is Reduced:
-            own = kind is Broadcasted and a.value is None and a.holders < 2
-            a = _value(a) if own else _operand(a)
-        values.append(a)
-    out = ufunc(*values)
-    # (A copy or a cast may be of a larger shape than what it is of.)
-    return out if len(values) > 1 or out.shape == node.shape else np.array(np.broadcast_to(out, node.shape))
-
-
 # Statements on small arrays: the general methods do the same, but ask more.
 
 _BASIC = frozenset((int, slice, type(None), EllipsisType, *(np.dtype(c).type for c in "bBhHiIlLqQ")))
 
 
-@verbs.copy.generated(signature=(HostArray,))
-def _(array: Any) -> Any:
-    general = verbs.copy.core.resolve((AbstractArray,)).implementation
-
-    def copy(x: Any) -> Any:
-        node = x._node
-        if type(node) is not Leaf or node.view.size > 4 * settings.small_size:
-            return general(x)
-        leaf = new_leaf(Leaf)
-        leaf.view = view = node.view.copy()
-        leaf.shape = view.shape
-        leaf.dtype = node.dtype
-        made = _new(array)
-        made._node = leaf
-        if counters.active:
-            counters.launched(view.nbytes, view.nbytes)
-        return made
-
-    return copy if len(array.parameters) > 1 and array.ndim else general
-
-
-@verbs.copy.generated(signature=(View | PermutedDims,))
+@verbs.copy.generated(signature=(HostArray | View | PermutedDims,))
 def _(shown: Any) -> Any:
     general = verbs.copy.core.resolve((AbstractArray,)).implementation
     read = memory_reader(shown)
@@ -259,7 +87,7 @@ def _(shown: Any) -> Any:
         if view is None:
             return general(x)
         leaf = new_leaf(Leaf)
-        leaf.view = np.array(view, order="C")
+        leaf.view = view.copy()
         leaf.shape = leaf.view.shape
         leaf.dtype = shown.dtype
         copied = _new(made)
@@ -276,63 +104,8 @@ def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    views = ViewTypes(array)
-    element_type = array.family[array.dtype, 0]
-
-    def element(node: Leaf, value: Any) -> Any:
-        leaf = new_leaf(Leaf)
-        leaf.view = np.asarray(value)
-        leaf.shape = ()
-        leaf.dtype = node.dtype
-        leaf.element = True
-        x = _new(element_type)
-        x._node = leaf
-        return x
-
-    def by_number(x: Any, index: Any) -> Any:
-        node = x._node
-        return element(node, node.view[index]) if type(node) is Leaf else general(x, index)
-
-    def by_one(x: Any, index: Any) -> Any:
-        node = x._node
-        how = (index, Ellipsis)
-        shape = node.view[how].shape if type(node) is Leaf else indexed_shape(node.shape, how)
-        view = _new(views[len(shape)])
-        view._parent = x
-        view._how = how
-        view._shape = shape
-        return view
-
-    def by_tuple(x: Any, index: Any) -> Any:
-        node = x._node
-        how = None
-        for i in index:
-            kind = type(i)
-            if kind not in _BASIC:
-                return general(x, index)
-            if kind is EllipsisType:
-                how = index
-        if type(node) is Leaf:
-            shown = node.view[index]
-            if type(shown) is not np.ndarray:
-                return element(node, shown)
-            shape = shown.shape
-        else:
-            shape = indexed_shape(node.shape, index)
-        if not shape:
-            return general(x, index)
-        view = _new(views[len(shape)])
-        view._parent = x
-        view._how = how or (*index, Ellipsis)
-        view._shape = shape
-        return view
-
-    if index is slice or (array.ndim > 1 and index is not tuple):
-        chosen: Any = by_one
-    else:
-        chosen = by_tuple if index is tuple else by_number
-    # (What shows a part, and a copy of one element, is made in C; all else, and errors, are left to these.)
-    return in_c.Getter(views, chosen, False, element_type)
+    # (What shows a part, and a copy of one element, is made in C.)
+    return in_c.Getter(ViewTypes(array), general, False, array.family[array.dtype, 0])
 
 
 @verbs.getitem.generated(signature=(View, int | np.integer | slice | tuple))
@@ -390,10 +163,7 @@ def _computed(value: Any) -> Any:
         leaf = node.value
         if leaf is None:
             # (A reduction is evaluated before anything is written, in any case.)
-            if type(node) is Reduced:
-                leaf = evaluate(node) or force(HostArray, node)
-            else:
-                leaf = _evaluate(node)
+            leaf = evaluate(node) or force(HostArray, node) if type(node) is Reduced else in_c.computed(node)
             if leaf is None:
                 return None
         value._node = node = leaf
@@ -689,7 +459,7 @@ def _(array: Any, values: Any) -> Any:
                 size = math.prod(node.shape) * node.dtype.itemsize
                 if kept is None and size >= _IN_PLACE and in_place(node, new):
                     return dest
-                kept = kept or shortcuts.evaluated(new) or _evaluate(new)
+                kept = kept or evaluate(new)
                 new = kept
                 if new is not None:
                     value._node = new

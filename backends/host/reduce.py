@@ -8,13 +8,10 @@ kernel) use the same order, and so does any number of threads: results are repro
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import itertools
 import math
-import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -57,32 +54,9 @@ def waiting(node: Reduced) -> list[Reduced]:
     return found
 
 
-# A reduction that waits holds what it reads: memory that a loop over time steps, say, would use again, or run
-# out of. So of those of up to so many elements so many may wait, and of larger ones fewer.
-_LARGE = 1 << 20
-_FEW, _SOME = 4, 16
-
-
-class _Rows(threading.local):
-    """Those of this thread: what another one made, it may be computing."""
-
-    def __init__(self) -> None:
-        self.small: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=_SOME)
-        self.large: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=_FEW)
-
-
-_rows = _Rows()
-
-
 @reduction_made.method
-def let_wait(family: type[HostArray], node: Reduced) -> None:
-    """Have a reduction wait, and the one that has waited longest do so no longer. (dispatch/csrc/reducing.c)"""
-    operand = node.operand
-    row = _rows.large if operand is not None and math.prod(operand.shape) > _LARGE else _rows.small
-    longest = row[0]() if len(row) == row.maxlen else None
-    row.append(weakref.ref(node))
-    if longest is not None and longest.value is None:
-        waited(longest)
+def _(family: type[HostArray], node: Reduced) -> None:
+    native.in_c.let_wait(node)
 
 
 def waited(node: Reduced) -> None:

@@ -15,14 +15,12 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.reductions import REDUCTIONS, pending
+from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
-from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host import numpyblas
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import PLAIN, product
-from mirabelle.backends.host.reduce import let_wait
 from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
@@ -221,17 +219,6 @@ def _(array: Any) -> Any:
     return norm
 
 
-def _in_blocks(ufunc: Any, a: np.ndarray, neutral: Any) -> Any:
-    """All elements combined in the order that `reduce` combines them, for memory without gaps."""
-    line = a.ravel("K")
-    whole = line.size // BLOCK
-    partials = np.empty(whole + (line.size % BLOCK > 0), a.dtype)
-    ufunc.reduce(line[: whole * BLOCK].reshape(whole, BLOCK), 1, None, partials[:whole], False, neutral)
-    if whole < partials.size:
-        partials[whole] = ufunc.reduce(line[whole * BLOCK :], initial=neutral)
-    return ufunc.reduce(partials, initial=neutral)
-
-
 def _reduction(verb: Any, ufunc: np.ufunc) -> None:
     """The reduction of all elements, at once where they fit a cache: a node would cost more than it saves."""
     named = REDUCTIONS[verb.__name__]
@@ -241,40 +228,7 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
         if len(array.parameters) < 2 or array.dtype.char not in "fdl":
             return general
         results = [array.family[array.dtype, n] for n in range(array.ndim + 1)]
-        out, element = results[0], array.dtype
-        neutral = named.neutral(element)
-
-        def reduction(
-            x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None, **options: Any
-        ) -> Any:
-            if dtype is not None:
-                options["dtype"] = dtype
-            a = _stored(x) if axis is None and not keepdims else None
-            if options or not _of_sums():
-                return general(x, axis=axis, keepdims=keepdims, **options)
-            if a is None:
-                node = pending(named, x._node, axis, keepdims)
-                if node is None:
-                    return general(x, axis=axis, keepdims=keepdims)
-                made = _new(results[len(node.shape)])
-                made._node = node
-                let_wait(HostArray, node)
-                return made
-            if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
-                return general(x, axis=axis, keepdims=keepdims)
-            if a.size <= 4 * settings.small_size:  # (as `direct.evaluate_reduction`)
-                made = _array(out, quietly(ufunc.reduce, a, None), element)
-                if counters.active:
-                    _count(made, a)
-                return made
-            if not a.flags.forc:
-                return general(x, axis=axis, keepdims=keepdims)
-            made = _array(out, quietly(_in_blocks, ufunc, a, neutral), element)
-            if counters.active:
-                _count(made, a)
-            return made
-
-        return _in_c(named, results, element, reduction)
+        return _in_c(named, results, array.dtype, general)
 
     def generated_of_views(view: Any) -> Any:
         general = verb.core.resolve((AbstractArray,)).implementation

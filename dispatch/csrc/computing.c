@@ -1,4 +1,4 @@
-/* What NumPy computes of small arrays: trees, operation by operation (backends/host/direct.py), and products of
+/* What NumPy computes of small arrays: trees, operation by operation, and their reductions, and products of
    matrices and vectors (backends/host/vectors.py). */
 
 #include "native.h"
@@ -76,18 +76,52 @@ shape_size(PyObject *shape)
 }
 
 static PyObject *value_of(Node *node, int depth, Quiet *quiet);
+static Leaf *as_leaf(PyObject *value, PyObject *shape);
+
+/* The value of a reduction that an operation reads: by its kernel, or by NumPy's functions. */
+static PyObject *
+reduction_value(PyObject *reduced)
+{
+    PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, reduced, 0);
+    return value != NULL || PyErr_Occurred() ? value : computed_reduction(state.known, reduced);
+}
+
+/* The value of an operation that others hold, too: it keeps it where the rule of dispatch/schedule.py says so. (Which is
+   asked before it is computed, which its parts remember.) A new reference, or NULL. */
+static PyObject *
+kept_value(Node *node, int depth, Quiet *quiet)
+{
+    PyObject *said = PyObject_CallOneArg(state.worth_storing, (PyObject *)node), *value = NULL;
+    int keep = said == NULL ? -1 : PyObject_IsTrue(said);
+    Py_XDECREF(said);
+    if (keep < 0)
+        return NULL;
+    Py_INCREF(node);
+    if (has_value(node)) /* (others may have run) */
+        value = Py_NewRef(((Leaf *)node->value)->view);
+    else
+        value = value_of(node, depth, quiet);
+    Leaf *leaf = keep && value != NULL && !has_value(node) ? as_leaf(value, node->shape) : NULL;
+    if (leaf != NULL)
+        settle(node, leaf);
+    else if (!keep && value != NULL)
+        node->evaluations++;
+    Py_DECREF(node);
+    return value;
+}
 
 /* An operand as NumPy takes it: a new reference, or NULL. */
 static PyObject *
 operand_value(PyObject *a, int depth, Quiet *quiet)
 {
-    if (IS_NODE(a) && !has_value((Node *)a)) /* (whether what others hold is kept is for Python to say) */
-        return ((Node *)a)->holders > 1 ? NULL : value_of((Node *)a, depth + 1, quiet);
+    if (IS_NODE(a) && !has_value((Node *)a))
+        return ((Node *)a)->holders > 1 ? kept_value((Node *)a, depth + 1, quiet)
+                                        : value_of((Node *)a, depth + 1, quiet);
     if (IS_NODE(a))
         a = ((Node *)a)->value;
     else if (IS_REDUCED(a)) {
         if (((Reduced *)a)->value == Py_None)
-            Py_XDECREF(computed_reduction(state.known, a)); /* (it keeps its value) */
+            Py_XDECREF(reduction_value(a)); /* (it keeps its value) */
         if (PyErr_Occurred())
             return NULL;
         a = ((Reduced *)a)->value;
@@ -163,6 +197,16 @@ as_leaf(PyObject *value, PyObject *shape)
     return leaf;
 }
 
+/* Does a tree take so little work that NumPy does it sooner than a kernel is found? */
+static int
+is_little(Node *node)
+{
+    if (operations(node) > state.tree_limit || !PyTuple_CheckExact(node->shape))
+        return 0;
+    double n = shape_size(node->shape);
+    return n <= state.few || n * operations(node) <= 32 * state.few;
+}
+
 static PyObject *
 computed_of(PyObject *tree)
 {
@@ -170,11 +214,7 @@ computed_of(PyObject *tree)
         return NULL;
     Node *node = (Node *)tree;
     /* (To ask Python whether methods changed lets others run, who may evaluate it.) */
-    if (!unobserved() || !unchanged() || node->args == NULL || node->args == Py_None ||
-        operations(node) > state.tree_limit || !PyTuple_CheckExact(node->shape))
-        return NULL;
-    double n = shape_size(node->shape);
-    if (n > state.few && n * operations(node) > 32 * state.few)
+    if (!unobserved() || !unchanged() || node->args == NULL || node->args == Py_None || !is_little(node))
         return NULL;
     Py_INCREF(node);
     Quiet quiet = {0, NULL};
@@ -199,7 +239,7 @@ computed_of(PyObject *tree)
 PyObject *
 computed(PyObject *tree)
 {
-    PyObject *evaluation = begin_count(tree), *value = computed_of(tree);
+    PyObject *evaluation = begin_count(tree, NULL), *value = computed_of(tree);
     end_count(evaluation, value != NULL);
     return value;
 }
@@ -221,6 +261,99 @@ computed_now(PyObject *function, PyObject *operands, PyObject *shape)
     return leaf;
 }
 
+/* Is it by a function of NumPy's that has a value which changes nothing? (Asked once.) */
+static int
+is_numpys(Reduced *reduced)
+{
+    if (reduced->plain == 0) {
+        PyObject *scalar = PyObject_GetAttrString(reduced->reduction, "scalar"), *neutral = NULL;
+        if (scalar == Py_None)
+            neutral = PyObject_CallMethod(reduced->reduction, "neutral", "O", reduced->dtype);
+        reduced->plain = neutral != NULL && neutral != Py_None ? 1 : -1;
+        Py_XDECREF(scalar);
+        Py_XDECREF(neutral);
+    }
+    return left_to_python() && reduced->plain > 0;
+}
+
+/* What a reduction that waits reads, if it is memory, or a tree: borrowed, or NULL. */
+static PyObject *
+still_read(Reduced *reduced)
+{
+    PyObject *operand = reduced->value == Py_None ? reduced->operand : NULL;
+    if (operand != NULL && IS_NODE(operand)) {
+        if (has_value((Node *)operand))
+            return ((Node *)operand)->value;
+        return ((Node *)operand)->args != Py_None ? operand : NULL;
+    }
+    return operand != NULL && IS_LEAF(operand) ? operand : NULL;
+}
+
+/* The reductions that somebody waits for, it among them, of the same operand along the same axes: a new list, or NULL. */
+static PyObject *
+waiting_together(Reduced *reduced)
+{
+    PyObject *known = *waiting_for(reduced->operand), *found = PyList_New(0);
+    int fine = found != NULL && PyList_Append(found, (PyObject *)reduced) == 0;
+    Py_XINCREF(known); /* (others may run) */
+    for (Py_ssize_t i = 0; fine && known != NULL && PyList_CheckExact(known) && i < PyList_GET_SIZE(known); i++) {
+        PyObject *reference = PyList_GET_ITEM(known, i);
+        PyObject *x = PyWeakref_CheckRef(reference) ? Py_XNewRef(named_by(reference)) : NULL;
+        if (x != NULL && x != (PyObject *)reduced && IS_REDUCED(x) && ((Reduced *)x)->value == Py_None &&
+            PyObject_RichCompareBool(((Reduced *)x)->axes, reduced->axes, Py_EQ) == 1 && is_numpys((Reduced *)x))
+            fine = PyList_Append(found, x) == 0;
+        Py_XDECREF(x);
+    }
+    Py_XDECREF(known);
+    if (!fine)
+        Py_CLEAR(found);
+    left_to_python();
+    return found;
+}
+
+/* Give a reduction that waits its value: what NumPy's function makes of an array. */
+static void
+reduce_array(Reduced *reduced, PyObject *array)
+{
+    if (reduced->value != Py_None) /* (another thread has just computed it) */
+        return;
+    PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
+    PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), Py_None, Py_None, Py_NewRef(reduced->keepdims)};
+    PyObject *out = ufunc == NULL ? NULL : PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
+    speak(context);
+    Py_DECREF(args[2]);
+    Py_DECREF(args[5]);
+    Py_XDECREF(ufunc);
+    if (out != NULL && !IS_ARRAY(out)) {
+        PyObject *made = PyObject_CallFunctionObjArgs(state.asarray, out, reduced->dtype, NULL);
+        Py_SETREF(out, made);
+    }
+    if (out != NULL && IS_ARRAY(out) && reduced->value == Py_None) {
+        Leaf *made = new_leaf(out, reduced->shape, reduced->dtype);
+        if (made != NULL)
+            settle_reduced(reduced, made);
+    }
+    Py_XDECREF(out);
+}
+
+/* What reductions read, as NumPy takes it: a new reference, or NULL. Others may hold the tree, too (`shared`). */
+static PyObject *
+array_to_reduce(PyObject *known, PyObject *operand, int shared)
+{
+    if (IS_NODE(operand) && shared) {
+        Quiet quiet = {0, NULL};
+        PyObject *value = is_little((Node *)operand) ? kept_value((Node *)operand, 0, &quiet) : NULL;
+        speak(quiet.context);
+        return value;
+    }
+    PyObject *leaf = IS_LEAF(operand) ? Py_NewRef(operand) : known == NULL ? NULL : evaluated_again(known, operand, 1);
+    if (leaf == NULL && !PyErr_Occurred())
+        leaf = computed_of(operand);
+    PyObject *view = leaf != NULL && IS_LEAF(leaf) ? Py_XNewRef(((Leaf *)leaf)->view) : NULL;
+    Py_XDECREF(leaf);
+    return view;
+}
+
 PyObject *
 computed_reduction(PyObject *known, PyObject *x)
 {
@@ -228,51 +361,30 @@ computed_reduction(PyObject *known, PyObject *x)
         return NULL;
     Reduced *reduced = (Reduced *)x;
     /* (To ask Python whether methods changed lets others run: what it waits for is looked at afterwards.) */
-    if (!reduced->plain || !unobserved() || !unchanged() || !may_come_back(reduced))
+    if (!is_numpys(reduced) || !unobserved() || !unchanged())
         return NULL;
-    PyObject *operand = reduced->operand, *leaf = NULL, *found = NULL;
-    PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
-    if (shape_size(shape) > 4 * state.few)
+    PyObject *operand = still_read(reduced);
+    if (operand == NULL)
+        return NULL;
+    double size = shape_size(IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape);
+    if (size > 4 * state.few || size < 1)
         return NULL;
     Py_INCREF(x);
     Py_INCREF(operand);
-    PyObject *evaluation = begin_count(x);
+    PyObject *together = waits_alone(reduced) ? NULL : waiting_together(reduced), *found = NULL;
+    Py_ssize_t n = together == NULL ? 1 : PyList_GET_SIZE(together);
+    PyObject *evaluation = begin_count(x, together);
     begin_evaluation();
-    if (IS_LEAF(operand))
-        leaf = Py_NewRef(operand);
-    else {
-        leaf = known == NULL ? NULL : evaluated_again(known, operand, 1);
-        if (leaf == NULL && !PyErr_Occurred())
-            leaf = computed_of(operand);
-    }
-    if (leaf != NULL && IS_LEAF(leaf) && IS_ARRAY(((Leaf *)leaf)->view)) {
-        PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
-        PyObject *args[] = {ufunc, ((Leaf *)leaf)->view, reduced->axes, Py_None, Py_None, reduced->keepdims};
-        Py_INCREF(args[1]);
-        Py_INCREF(args[2]);
-        Py_INCREF(args[5]);
-        PyObject *out = ufunc == NULL ? NULL : PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
-        speak(context);
-        Py_DECREF(args[1]);
-        Py_DECREF(args[2]);
-        Py_DECREF(args[5]);
-        Py_XDECREF(ufunc);
-        if (out != NULL && !IS_ARRAY(out)) {
-            PyObject *array = PyObject_CallFunctionObjArgs(state.asarray, out, reduced->dtype, NULL);
-            Py_SETREF(out, array);
-        }
-        if (out != NULL && IS_ARRAY(out) && reduced->value == Py_None) {
-            Leaf *made = new_leaf(out, reduced->shape, reduced->dtype);
-            if (made != NULL)
-                settle_reduced(reduced, made);
-        }
-        Py_XDECREF(out);
-        if (reduced->value != Py_None)
-            found = Py_NewRef(reduced->value);
-    }
+    PyObject *array = array_to_reduce(known, operand, IS_NODE(operand) && ((Node *)operand)->holders > n);
+    if (array != NULL && IS_ARRAY(array))
+        for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++)
+            reduce_array(together == NULL ? reduced : (Reduced *)PyList_GET_ITEM(together, i), array);
+    if (reduced->value != Py_None)
+        found = Py_NewRef(reduced->value);
     end_evaluation();
     end_count(evaluation, found != NULL);
-    Py_XDECREF(leaf);
+    Py_XDECREF(array);
+    Py_XDECREF(together);
     Py_DECREF(operand);
     Py_DECREF(x);
     if (!left_to_python())

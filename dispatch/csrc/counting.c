@@ -102,11 +102,11 @@ count_operation(PyObject *operands, Leaf *value)
 }
 
 PyObject *
-begin_count(PyObject *version)
+begin_count(PyObject *version, PyObject *together)
 {
-    if (!state.counting)
+    if (!state.counting || state.evaluation == NULL)
         return NULL;
-    PyObject *evaluation = PyObject_CallOneArg(state.evaluation, version);
+    PyObject *evaluation = PyObject_CallFunctionObjArgs(state.evaluation, version, together, NULL);
     forgive();
     return evaluation;
 }

@@ -61,7 +61,7 @@ typedef struct {
     Py_ssize_t holders;
     PyObject *reduction, *operand, *axes, *keepdims, *shape, *dtype, *value, *reducers, *term;
     Py_ssize_t depth;
-    /* Is it one of real numbers that NumPy has, too? */
+    /* Is it by a function of NumPy's: 1 or -1, and 0 before that was asked. */
     int plain;
 } Reduced;
 
@@ -85,6 +85,8 @@ typedef struct {
        reads and writes. */
     int counting;
     PyObject *blocks, *add, *evaluation;
+    /* The rule for what others hold: is it stored? */
+    PyObject *worth_storing;
     /* Lists of recordings, and of who watches writes. */
     PyObject *recordings, *watchers;
     /* Names of options. */
@@ -172,9 +174,9 @@ void count_launch(Py_ssize_t read, Py_ssize_t written);
 void count_element(void);
 void count_messages(Py_ssize_t n, Py_ssize_t bytes);
 void count_operation(PyObject *operands, Leaf *value);
-/* A version that is about to be evaluated is looked at (NULL while nobody counts), and was: what it came to is told
-   if it is `done`. */
-PyObject *begin_count(PyObject *version);
+/* A version that is about to be evaluated is looked at (NULL while nobody counts), a reduction with those that are
+   computed `together` with it, and was: what it came to is told if it is `done`. */
+PyObject *begin_count(PyObject *version, PyObject *together);
 void end_count(PyObject *evaluation, int done);
 
 /* nodes.c */
@@ -194,6 +196,8 @@ PyObject *named_by(PyObject *reference);
 int may_come_back(Reduced *reduced);
 /* Does nobody else wait for another reduction of the operand? */
 int waits_alone(Reduced *reduced);
+/* Where an operand keeps the reductions that wait for it. */
+PyObject **waiting_for(PyObject *operand);
 
 /* operators.c, building.c, reducing.c, computing.c, indexing.c, statements.c, assigning.c */
 typedef struct {
@@ -228,6 +232,8 @@ has_shape(PyArrayObject *a, PyObject *shape)
 }
 /* Give a node its value (a reference to it), and let go of what it was computed from. */
 void settle(Node *node, Leaf *value);
+/* As a function of the module: a reduction waits, and the one that has waited longest does so no longer. */
+PyObject *has_to_wait(PyObject *module, PyObject *reduced);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *computed(PyObject *tree);

@@ -417,8 +417,7 @@ named_by(PyObject *reference)
 #endif
 }
 
-/* Where an operand keeps the reductions that wait for it. */
-static PyObject **
+PyObject **
 waiting_for(PyObject *operand)
 {
     if (PyObject_TypeCheck(operand, state.leaf))

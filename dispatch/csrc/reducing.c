@@ -50,7 +50,7 @@ is_plain(PyObject *tree, int *looked)
 
 /* What is reduced: a new reference, or NULL where Python is to say (with an error only if somebody interrupts). */
 static PyObject *
-operand_of(PyObject *x, int every_axis)
+operand_of(PyObject *x)
 {
     if (PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
         PyObject *part = shown_part(x);
@@ -70,10 +70,8 @@ operand_of(PyObject *x, int every_axis)
     }
     if (node == NULL)
         return NULL;
-    if (IS_LEAF(node)) /* (all of many that are in memory is reduced at once, in blocks) */
-        return (!every_axis || shape_size(((Leaf *)node)->shape) <= state.immediate) && adopted((Leaf *)node)
-                   ? Py_NewRef(node)
-                   : NULL;
+    if (IS_LEAF(node))
+        return adopted((Leaf *)node) ? Py_NewRef(node) : NULL;
     return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked) ? Py_NewRef(node) : NULL;
 }
 
@@ -106,7 +104,8 @@ typedef struct {
 static Waiting large[4], small[16];
 
 /* Have one wait, and the one that has waited longest do so no longer: 0, or -1. (What another thread made, it may be
-   computing.) */
+   computing.) A reduction that waits holds what it reads: memory that a loop over time steps, say, would use again, or
+   run out of. So only some may. */
 static int
 let_wait(PyObject *reduced, int is_large)
 {
@@ -132,10 +131,19 @@ let_wait(PyObject *reduced, int is_large)
     return left_to_python() ? 0 : -1; /* (what went wrong goes wrong again for who reads it) */
 }
 
+PyObject *
+has_to_wait(PyObject *module, PyObject *reduced)
+{
+    PyObject *operand = IS_REDUCED(reduced) ? ((Reduced *)reduced)->operand : NULL;
+    PyObject *shape = operand == NULL ? NULL : IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
+    int is_large = shape != NULL && PyTuple_CheckExact(shape) && shape_size(shape) > LARGE;
+    return let_wait(reduced, is_large) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *
 reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
 {
-    PyObject *operand = operand_of(x, axis == Py_None);
+    PyObject *operand = operand_of(x);
     if (operand == NULL)
         return NULL;
     PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;

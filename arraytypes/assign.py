@@ -124,12 +124,23 @@ def check_writable(dest: Any) -> None:
                 "several places. Copy it first: `x = mb.copy(x)`."
             )
         x = x._parent
+    check_no_copy(x)
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
         raise ValueError(
             "assignment destination is read-only: it shares the memory of a read-only array of "
             f"{'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}. Copy it first: "
             "`x = mb.copy(x)`."
+        )
+
+
+def check_no_copy(x: Any) -> None:
+    """Refuse a write to what is a copy where NumPy has a view: it would be lost."""
+    source = getattr(x, "_copy_of", None)
+    if source is not None:
+        raise ValueError(
+            f"assignment destination is read-only: it is a copy of entries of a {source}, which would stay as "
+            f"they are. Write to the {source} itself, `A[index] = value`, or copy first: `x = mb.copy(x)`."
         )
 
 

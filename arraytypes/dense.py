@@ -53,11 +53,14 @@ class DenseArray(OfDtype[D], AbstractArray, _native.Handle):
     """
 
     __module__ = "mirabelle.types"
-    __slots__ = ("__weakref__", "_constructed")
+    __slots__ = ("__weakref__", "_constructed", "_copy_of")
 
     _node: Version
     # Set, of an array without axes, where a constructor made it (`constructed`).
     _constructed: bool
+    # Set where it is a copy of what NumPy would show as a view, which nobody may write to: the name of the
+    # type of that array (`read_only_copy`).
+    _copy_of: str
     # The type without parameters, and where its data is: set by each subclass.
     family: type[DenseArray]
     home: Place
@@ -419,7 +422,11 @@ def evaluated(x: DenseArray) -> Leaf:
 
 
 verbs.leaf_of.method(evaluated)
-native.tell(evaluated=evaluated, constructed=DenseArray.__dict__["_constructed"])
+native.tell(
+    evaluated=evaluated,
+    constructed=DenseArray.__dict__["_constructed"],
+    copy_of=DenseArray.__dict__["_copy_of"],
+)
 
 
 @verbs.materialize.method

@@ -60,6 +60,14 @@ def _inplace(verb: Any) -> Any:
     return native.in_c.Inplace(method, _assign, _written, inplace)
 
 
+_raised_in_place = _inplace(verbs.pow)
+
+
+def _is_root(x: Any, exponent: Any) -> bool:
+    """As NumPy: the operator takes the square root for a literal 0.5, the function does not."""
+    return type(exponent) is float and exponent == 0.5 and x.dtype.kind in "fc"
+
+
 class Operators:
     """The operators, for `AbstractArray`."""
 
@@ -155,14 +163,12 @@ class Operators:
         __imatmul__ = _inplace(verbs.matmul)
 
         def __pow__(self, other: Any, /) -> Any:
-            # As NumPy: the operator takes the square root for a literal 0.5, the function does not.
-            if type(other) is float and other == 0.5 and self.dtype.kind in "fc":
-                return verbs.sqrt(self)
-            return verbs.pow.operator(self, other)
+            return verbs.sqrt(self) if _is_root(self, other) else verbs.pow.operator(self, other)
 
         def __ipow__(self, other: Any, /) -> Any:
-            result = self.__pow__(other)
-            return result if result is NotImplemented else verbs.assign(self, result, casting="same_kind")
+            if _is_root(self, other) and (self.ndim or not self._is_number()):
+                return _written(self, verbs.sqrt(self))
+            return _raised_in_place(self, other)
 
         def __divmod__(self, other: Any, /) -> Any:
             return verbs.divmod.operator(self, other)

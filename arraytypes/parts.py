@@ -199,7 +199,7 @@ def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int 
         raise ValueError("axis1 and axis2 cannot be the same")
     rows, columns = x.shape[first], x.shape[second]
     n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    rule = getattr(x, "_diagonal", None)
+    rule = getattr(x, "_shown_diagonal", None)
     if rule is not None and x.ndim == 2:  # a structured matrix, which may store it
         return rule(offset if first < second else -offset)
     rest = tuple(d for i, d in enumerate(x.shape) if i not in (first, second))

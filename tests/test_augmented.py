@@ -1,5 +1,7 @@
 """Augmented assignment: numbers are bound anew, arrays are written to."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,40 @@ def test_an_array_without_axes_that_a_constructor_made_is_written_to(kind):
     t += 1
     t *= 2
     assert t is held and float(held) == 10.0
+
+
+AUGMENTED = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow,
+    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+    "<<=": operator.ilshift, ">>=": operator.irshift,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("name", AUGMENTED)
+def test_every_augmented_operator_binds_numbers_anew_and_writes_to_arrays(name, array):
+    op = AUGMENTED[name]
+    x = array(np.arange(1.0, 4) if name == "/=" else np.arange(1, 4))
+    t = held = mb.sum(x)
+    before = t.tolist()
+    t = op(t, 2)
+    assert t is not held and held.tolist() == before and t.tolist() == op(np.sum(mb.to_numpy(x)), 2)
+    a = held = mb.copy(x)
+    a = op(a, 2)
+    assert a is held and a.tolist() == op(mb.to_numpy(x), 2).tolist()
+    with pytest.raises(ValueError, match="non-broadcastable"):
+        op(array(mb.to_numpy(x)), array(mb.to_numpy(x)[None]))
+
+
+def test_a_root_is_written_in_place_and_bound_anew():
+    t = mb.sum(mb.ones(4))
+    held = t
+    t **= 0.5
+    assert (float(t), float(held)) == (2.0, 4.0)
+    x = held = mb.HostArray([4.0, 9.0])
+    x **= 0.5
+    assert x is held and x.tolist() == [2.0, 3.0]
 
 
 def test_the_rule_holds_inside_of_programs():

@@ -79,6 +79,7 @@ def _(array: Any, index: type, value: Any) -> Any:
             or type(tree) is not Broadcasted
             or tree.value is not None
             or node.foreign
+            or hasattr(x, "_copy_of")
             or recording.watchers
             or recording.active
             or not nobody_else(node)
@@ -138,6 +139,7 @@ def _(array: Any, values: Any) -> Any:
             or new.shape != node.shape
             or new.layout is not None
             or node.foreign
+            or hasattr(dest, "_copy_of")
             or not _is_small(node.view.buffer.partition)
         ):
             del node, new

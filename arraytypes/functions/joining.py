@@ -650,7 +650,11 @@ def _cuts(sections: Any, n: int) -> list[Any]:
     if k > _MOST_PARTS:
         raise ValueError(f"{k} parts are more than a list may hold here: {_MOST_PARTS}. Give fewer sections.")
     each, more = divmod(n, k)
-    return [i * each + min(i, more) for i in range(k + 1)]
+    return (
+        [*range(0, more * (each + 1), each + 1), *range(more * (each + 1), n + 1, each)]
+        if each
+        else [*range(more), *[n] * (k + 1 - more)]
+    )
 
 
 @array_function

@@ -91,6 +91,12 @@ class Banded(Structured):
 
     @classmethod
     def _made(cls, *parts: Any) -> Any:
+        if not cls._diagonals:
+            raise TypeError(
+                f"{generic_class(cls).__name__} does not say which diagonals its parts are. Make a "
+                "mb.Diagonal(d), mb.Bidiagonal(d, above) or mb.Tridiagonal(below, d, above); products of these "
+                "have more diagonals: `T @ T`."
+            )
         return from_bands(dict(zip(cls._diagonals, parts, strict=True)), cls)
 
     def _dense(self) -> Any:

@@ -48,6 +48,7 @@ from mirabelle.arraytypes.elementwise import default_family, join_families, leaf
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.parts import diagonal_view
+from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.generic import generic
@@ -71,6 +72,22 @@ def held_in_memory(x: Any) -> Any:
     """The dense form of `x`, for a library that needs all entries in memory."""
 
 
+def read_only_copy(x: Any, shown: Any) -> Any:
+    """`shown`, which stands where NumPy has a view of `x`: if it is a copy, it refuses to be written to.
+
+    Else a write would be lost without a word.
+    """
+    name = generic_class(type(x)).__name__
+    if isinstance(shown, Structured):
+        if shown is not x and not shown._shows(x):
+            shown._copy_of = name
+        return shown
+    root = root_of(shown)
+    if isinstance(root, DenseArray) and id(root) not in x._memory():
+        root._copy_of = name
+    return shown
+
+
 class Structured(AbstractArray):
     """An array that stores parts, which are arrays of one place, and knows its other entries.
 
@@ -82,9 +99,11 @@ class Structured(AbstractArray):
     """
 
     __module__ = "mirabelle.types"
-    __slots__ = ("__weakref__", "_how", "_parts", "_shape")
+    __slots__ = ("__weakref__", "_copy_of", "_how", "_parts", "_shape")
 
     _parts: tuple[Any, ...]
+    # Set where it is a copy that stands for a view (`read_only_copy`).
+    _copy_of: str
     # What else a type needs to know about an instance: anything that pickles and compares.
     _how: Any
     _shape: tuple[int, ...]
@@ -144,8 +163,20 @@ class Structured(AbstractArray):
         return NotImplemented
 
     def _stored(self) -> Any:
-        """The dense form, for an operation without a rule, which says so (structured/fallback.py)."""
-        return made_dense(self)
+        """The dense form, for a view of an array without a rule, which says so (structured/fallback.py)."""
+        return read_only_copy(self, made_dense(self))
+
+    def _memory(self) -> set[int]:
+        """Which arrays hold its entries: those at the bottom of its parts."""
+        found = set()
+        for part in self._parts:
+            root = root_of(part)
+            found |= root._memory() if isinstance(root, Structured) else {id(root)}
+        return found
+
+    def _shows(self, x: Any) -> bool:
+        """Is all it stores memory of `x`?"""
+        return self._memory() <= x._memory()
 
     def _in_memory(self) -> Any:
         """The dense form, for a library that needs all entries in memory."""
@@ -170,6 +201,10 @@ class Structured(AbstractArray):
         n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
         at = indices(self.family, n)
         return self._entries(verbs.add(at, max(-offset, 0)), verbs.add(at, max(offset, 0)))
+
+    def _shown_diagonal(self, offset: int) -> Any:
+        """That, where NumPy has a view of it."""
+        return read_only_copy(self, self._diagonal(offset))
 
     def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """An elementwise operation (`dispatch.ops.Op`) on `self` and others, where the type knows a way.

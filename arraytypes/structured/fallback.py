@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import check_no_copy
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, computed, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured import base
-from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
+from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, read_only_copy, zeros_for
 from mirabelle.dispatch import loading, misuse, verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
 from mirabelle.dispatch.settings import settings
@@ -172,7 +173,7 @@ def _(x: Structured, leaf: Any) -> Any:
 
 @verbs.reshape.method
 def _(x: Structured, shape: Any) -> Any:
-    return x if shape == x.shape else verbs.reshape(made_dense(x), shape)
+    return x if shape == x.shape else read_only_copy(x, verbs.reshape(made_dense(x), shape))
 
 
 @verbs.broadcast_to.method
@@ -188,8 +189,8 @@ def _(x: Structured, axes: Any) -> Any:
     if order == (1, 0):
         made = x._transposed()
         if made is not NotImplemented:
-            return made
-    return verbs.permute_dims(made_dense(x), axes)
+            return read_only_copy(x, made)
+    return read_only_copy(x, verbs.permute_dims(made_dense(x), axes))
 
 
 # Where it is asked for
@@ -302,13 +303,24 @@ def _(to: ArrayMeta, x: Structured) -> Any:
 def _(x: Structured, index: Any) -> Any:
     index = index if type(index) is tuple else (index,)
     made = x._index(index)
-    if made is not NotImplemented:
-        return made
-    if _shows_all(x, index):
-        return x
-    if has_entries(x):
-        return read(x, index)
-    return verbs.getitem(made_dense(x), index)
+    if made is NotImplemented:
+        if _shows_all(x, index):
+            return x
+        made = read(x, index) if has_entries(x) else verbs.getitem(made_dense(x), index)
+    return read_only_copy(x, made) if _numpy_shows(index, made) else made
+
+
+def _numpy_shows(index: tuple[Any, ...], made: Any) -> bool:
+    """Is what an index gives of an array in memory a view of it?"""
+    if not all(i is None or i is Ellipsis or type(i) is slice or _is_integer(i) for i in index):
+        return False
+    return made.ndim > 0 or any(i is Ellipsis for i in index)
+
+
+def _is_integer(i: Any) -> bool:
+    if isinstance(i, AbstractArray):
+        return i._is_number() and i.dtype.kind in "iu"
+    return isinstance(i, (int, np.integer)) and not isinstance(i, bool)
 
 
 def _shows_all(x: Structured, index: tuple[Any, ...]) -> bool:
@@ -359,6 +371,7 @@ def _(x: Structured, index: Any, value: Any) -> None:
     if index is Ellipsis or (type(index) is slice and index == slice(None)):
         verbs.assign(x, value)
         return
+    check_no_copy(x)
     x._write(index if type(index) is tuple else (index,), value)
 
 
@@ -366,6 +379,7 @@ def assign_structured(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     """Overwrite the parts: with those of an array of equal layout, or with what else `_write` takes."""
     if value is dest:
         return dest
+    check_no_copy(dest)
     if hasattr(value, "dtype") and not np.can_cast(value.dtype, dest.dtype, casting):
         raise TypeError(
             f"Cannot cast the result of dtype {value.dtype.name} into an array of dtype "

@@ -193,6 +193,13 @@ class CSR(Structured):
         except AttributeError:
             return None
 
+    def _memory(self) -> set[int]:
+        whole = self._whole()
+        return super()._memory() if whole is None else whole._memory()  # type: ignore[no-any-return]
+
+    def _shows(self, x: Any) -> bool:
+        return self._whole() is None and super()._shows(x)
+
     def _called(self, name: str, *operands: Any, made: tuple[int, ...], **options: Any) -> Any:
         """The sparse matrix that a routine makes of this one."""
         return CSR._of(library.call(f"csr_{name}", *self._parts, *operands, **options), made)

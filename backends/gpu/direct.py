@@ -366,6 +366,8 @@ def usable() -> bool:
 def write(dest: Any, value: Any) -> bool:
     """Write a tree over all of an array, in place, if nobody else reads what was there."""
     node = value._node
+    if hasattr(dest, "_copy_of"):
+        return False
     if type(node) is Broadcasted:
         again = _known.get((node.sig, node.size))
         if again is not None and again(dest, node):
@@ -450,6 +452,7 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
         type(leaf) is not Leaf
         or leaf.foreign
         or leaf.root is not None
+        or hasattr(dest, "_copy_of")
         or (generic._world != _world and not usable())
         or not _usable
     ):
@@ -681,7 +684,7 @@ def _(array: Any, _index: type, values: Any) -> Any:
 
         def setitem(x: Any, index: Any, value: Any) -> None:
             node = value._node
-            if type(node) is Broadcasted:  # (as `write` begins)
+            if type(node) is Broadcasted and not hasattr(x, "_copy_of"):  # (as `write` begins)
                 again = _known.get((node.sig, node.size))
                 if again is not None and again(x, node):
                     return

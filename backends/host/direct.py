@@ -272,7 +272,7 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     """
     node = x._node
     ours = adopted(node)
-    if (not ours and node.root is not None) or not usable():
+    if (not ours and node.root is not None) or hasattr(x, "_copy_of") or not usable():
         return False
     target = (node.view if shown is None else through(shown, node.view))[how]
     if target.size > 4 * settings.small_size:
@@ -450,6 +450,8 @@ def _(array: Any, values: Any) -> Any:
         return general
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+        if hasattr(dest, "_copy_of"):
+            return general(dest, value, casting=casting)
         node, new = dest._node, value._node
         if type(node) is Leaf and not adopted(node):
             return dest if into_shared(node, new) else general(dest, value, casting=casting)

@@ -200,7 +200,7 @@ def _(array: Any, index: Any, value: Any) -> Any:
         return general
 
     def setitem(x: Any, index: Any, value: Any) -> None:
-        if not _put(x, index, read, value):
+        if hasattr(x, "_copy_of") or not _put(x, index, read, value):
             general(x, index, value)
 
     return setitem

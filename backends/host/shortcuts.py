@@ -59,7 +59,7 @@ def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
 
     It stands for so many of its kind, where others were computed without asking here.
     """
-    if _settled(value._node):
+    if _settled(value._node) or hasattr(x, "_copy_of"):
         return False
     if in_c.again(known, x, how, value):
         return True

@@ -37,6 +37,13 @@ unchanged(void)
     return state.answer;
 }
 
+/* Is it a copy that stands for a view, which Python says is not written to? */
+static inline int
+is_read_only(PyObject *x)
+{
+    return PyType_IsSubtype(Py_TYPE(x), state.dense) && SLOT(x, state.copy_of) != NULL;
+}
+
 /* The memory of an array, or of the one that a view shows a part of: borrowed; NULL if it is not computed. */
 static PyObject *
 memory_behind(int kind, PyObject *value)
@@ -191,6 +198,8 @@ static inline Py_ALWAYS_INLINE int
 set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
     int done = 0;
+    if (is_read_only(x))
+        return 0;
     if (self->kind == PLAIN_NUMBER || (self->kind == TREE && VERSION_OF(value) != NULL && IS_LEAF(VERSION_OF(value))))
         return put(self, x, index, value);
     if (self->kind == TREE) {
@@ -230,6 +239,8 @@ compute_known(Setter *self, PyObject *value)
 static int
 share_version(Setter *self, PyObject *x, PyObject *value)
 {
+    if (is_read_only(x))
+        return 0;
     if (compute_known(self, value) < 0)
         return -1;
     PyObject *before = VERSION_OF(x), *after = VERSION_OF(value);

@@ -473,6 +473,8 @@ shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
     SLOT(view, state.view_parent) = Py_NewRef(x);
     SLOT(view, state.view_how) = how;
     SLOT(view, state.view_shape) = shape;
+    if (memory != NULL && IS_ARRAY(memory)) /* (nor does an array of memory lead back to what shows it) */
+        PyObject_GC_UnTrack(view);
     return view;
 }
 

@@ -71,6 +71,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"view_how", &state.view_how},
         {"view_shape", &state.view_shape},
         {"constructed", &state.constructed},
+        {"copy_of", &state.copy_of},
         {"divided_buffer", &state.divided_buffer},
         {"divided_whole", &state.divided_whole},
         {"divided_map", &state.divided_map},

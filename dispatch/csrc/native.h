@@ -73,6 +73,8 @@ typedef struct {
     Py_ssize_t view_parent, view_how, view_shape;
     /* Where arrays without axes say that a constructor made them. */
     Py_ssize_t constructed;
+    /* Where copies that stand for a view say so: nobody may write to them. */
+    Py_ssize_t copy_of;
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
     Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */

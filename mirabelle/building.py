@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-_ARRAY = re.compile(r"\s*(?:(\w+)\s*=\s*)?(\w+)\s*(?:\[([\d\s,]*)\])?\s*(?:,|$)")
+_ARRAY = re.compile(r"\s*(?:(\w+)\s*=\s*)?(\w+)\s*(?:\[([\w\s,]*)\])?\s*(?:,|$)")
 _NUMBER = re.compile(r"\s*(?:(\w+)\s*=\s*)?([-+.\deE]+|True|False)\s*(?:,|$)")
 
 
@@ -27,6 +28,11 @@ def main(words: list[str]) -> int:
         "or numbers of Python, which are constants; once for each signature",
     )  # fmt: skip
     parser.add_argument(
+        "--size", dest="sizes", action="append", default=[], metavar="n=100,200",
+        help="what a name among the lengths stands for (f8[n,n]); of several numbers each is a signature, with "
+        "those of the other names",
+    )  # fmt: skip
+    parser.add_argument(
         "--out", metavar="FILE", help="the library (.so) or wheel (.whl); default: lib<function>.so"
     )
     parser.add_argument("--name", help="what its functions are called")
@@ -39,7 +45,8 @@ def main(words: list[str]) -> int:
     f = _function(parser, given.function)
     compiled = f if isinstance(f, mb.compiling.Compiled) else mb.compile(f, whole=True)
     try:
-        programs = [compiled.program(*args, **named) for args, named in map(signature, given.signatures)]
+        texts = named_sizes(given.signatures, given.sizes)
+        programs = [compiled.program(*args, **named) for args, named in map(signature, texts)]
         out = given.out or f"lib{given.name or getattr(compiled, '__name__', 'program')}.so"
         library = mb.compiling.build(
             *programs, path=out, name=given.name, threads=given.threads, cpu=given.cpu, blas=given.blas
@@ -63,6 +70,47 @@ def _function(parser: argparse.ArgumentParser, name: str) -> Any:
     if not callable(found):
         parser.error(f"{name!r} is no function.")
     return found
+
+
+def named_sizes(signatures: list[str], sizes: list[str]) -> list[str]:
+    """Signatures with numbers for the names of lengths: one for each combination.
+
+    >>> named_sizes(["f8[n,m], f8[n]"], ["n=2,3", "m=5"])
+    ['f8[2,5], f8[2]', 'f8[3,5], f8[3]']
+    """
+    known: dict[str, list[str]] = {}
+    for text in sizes:
+        name, _, numbers = text.partition("=")
+        known[name.strip()] = found = [n.strip() for n in numbers.split(",")]
+        if not name.strip().isidentifier() or not all(n.isdigit() for n in found):
+            raise ValueError(f"{text!r} is no name with its lengths: `--size n=100,200`.")
+    made: list[str] = []
+    used: set[str] = set()
+    for text in signatures:
+        shapes = re.findall(r"\[([^\]]*)\]", text)
+        names = list(dict.fromkeys([n.strip() for s in shapes for n in s.split(",") if not _is_length(n)]))
+        used.update(names)
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"{text!r} names a length {name}: say which there are, `--size {name}=100,200`. A library "
+                    "has a signature for each."
+                )
+        for numbers in itertools.product(*[known[name] for name in names]):
+            which = dict(zip(names, numbers, strict=True))
+            made.append(re.sub(r"\[[^\]]*\]", lambda s, w=which: _with_lengths(s[0], w), text))  # type: ignore[misc]
+    for name in known:
+        if name not in used:
+            raise ValueError(f"--size {name}=... is for a length of that name, and no signature has one.")
+    return list(dict.fromkeys(made))
+
+
+def _is_length(text: str) -> bool:
+    return not text.strip() or text.strip().isdigit()
+
+
+def _with_lengths(shape: str, lengths: dict[str, str]) -> str:
+    return re.sub(r"\w+", lambda name: lengths.get(name[0], name[0]), shape)
 
 
 def signature(text: str) -> tuple[list[Any], dict[str, Any]]:
@@ -103,4 +151,4 @@ def signature(text: str) -> tuple[list[Any], dict[str, Any]]:
     return args, named
 
 
-__all__ = ["main", "signature"]
+__all__ = ["main", "named_sizes", "signature"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -364,6 +365,61 @@ def test_the_command(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__") == [
         "libstep.so", "solver.py", "step.f90", "step.h",
     ]  # fmt: skip
+
+
+def test_lengths_may_have_names(tmp_path):
+    from mirabelle.building import named_sizes, signature
+
+    texts = named_sizes(["f8[n, m], x=f8[m], f4[2,n], 3"], ["n=4,7", "m=5", "m=6"])
+    assert texts == ["f8[4, 6], x=f8[6], f4[2,4], 3", "f8[7, 6], x=f8[6], f4[2,7], 3"]
+    for given, sizes, said in (
+        (["f8[n]"], [], "names a length n: say which there are, `--size n=100,200`"),
+        (["f8[3]"], ["n=4"], "no signature has one"),
+        (["f8[n]"], ["n=4,x"], "is no name with its lengths"),
+        (["f8[n]"], ["n="], "is no name with its lengths"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            named_sizes(given, sizes)
+
+    def scaled(a, x):
+        return a * x
+
+    compiled = mb.compile(scaled, whole=True)
+    programs = [compiled.program(*signature(t)[0]) for t in named_sizes(["f8[n,m], f8[m]"], ["n=3,4", "m=2,5"])]
+    call = Loaded(mb.compiling.build(*programs, path=tmp_path / "libscaled.so"), "scaled")
+    for n, m in ((3, 2), (4, 2), (3, 5), (4, 5)):
+        a, x, out = R.random((n, m)), R.random(m), np.zeros((n, m))
+        assert call([a, x], [out]) == 0 and np.array_equal(out, a * x)
+    assert call([a, R.random(2)], [out]) == 4 and call([R.random((5, 5)), x], [np.zeros((5, 5))]) == 4
+
+
+def layouts_of(program, threads):
+    """In how many pieces each of a library's lists is run: by one thread, and by several."""
+    from mirabelle.backends.host.ahead import linking
+    from mirabelle.backends.host.ahead.tables import Tables, news
+
+    tables = Tables(threads, "native", linking.offered_loops())
+    tables.program(program.runner, lambda plan: ([-1] * len(news(plan)), []))
+    lists = [line for line in tables.lines if line.startswith("static const RtTasks ")]
+    return [tuple(int(n) for n in re.findall(r", (\d+), \d+\}", line)[:2]) for line in lists]
+
+
+def test_decisions_about_tiles_and_threads_are_the_librarys():
+    def layers(x):
+        y = mb.exp(x) + 1
+        return mb.sqrt(y) * y
+
+    x = R.random((600, 500))
+    found = {}
+    for name, schedule in {
+        "none": mb.compiling.Schedule(),
+        "tile": mb.compiling.Schedule().store("y =").tile("y =", rows=20),
+        "threads": mb.compiling.Schedule().store("y =").threads("y =", "sqrt", most=1).tile("y =", rows=600),
+    }.items():
+        program = program_of(mb.compile(layers, schedule=schedule), x)
+        assert differences(program, [x], close=True) == []
+        found[name] = layouts_of(program, 4)[0]
+    assert found == {"none": (1, 4), "tile": (1, 30), "threads": (1, 1)}
 
 
 REFUSED = {

@@ -281,7 +281,7 @@ def _each(result: Any, f: Callable[[Any], Any]) -> Any:
 
 
 @explained
-def derivative(f: Callable[[Any], Any], x: Any) -> Any:
+def derivative(f: Callable[[Any], R], x: Any) -> R:
     """The derivative of a function of one number, which may return arrays, also several.
 
     Parameters
@@ -310,7 +310,7 @@ def derivative(f: Callable[[Any], Any], x: Any) -> Any:
     checked_float(x)
     with tag_of_call("mb.autodiff.derivative") as tag:
         result = f(Dual._of(snapshot(x), ((None, Seed(1, (), 0, 1, 0)),), 1, tag))
-        return _each(result, lambda y: _slope(y, tag, x))
+        return _each(result, lambda y: _slope(y, tag, x))  # type: ignore[no-any-return]
 
 
 def _slope(y: Any, tag: Tag, x: Any) -> Any:

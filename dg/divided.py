@@ -60,7 +60,7 @@ class Divided(Semidiscretization):
         equations: Equations,
         solver: Solver,
         boundary_conditions: Mapping[str, Any] | None = None,
-        source: Callable[..., Sequence[Any]] | None = None,
+        source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
         array: Callable[..., Any] = mb.DArray[mb.HostArray],
         dtype: Any = mb.float64,
         ranks: Any = None,

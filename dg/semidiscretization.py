@@ -117,7 +117,7 @@ class Semidiscretization:
         equations: Equations,
         solver: Solver,
         boundary_conditions: Mapping[str, Any] | None = None,
-        source: Callable[..., Sequence[Any]] | None = None,
+        source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
         array: Callable[..., Any] = mb.HostArray,
         dtype: Any = mb.float64,
     ) -> None:

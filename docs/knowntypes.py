@@ -13,8 +13,7 @@ RESULTS = {
     "einsum_path": "tuple[list[Any], str]",
     "generic": "Generic",
     "get_printoptions": "dict[str, Any]",
-    "kernel": "Any",
-    "load": "Any",
+    "load": "AbstractArray | Any",  # (several arrays of a file are a dictionary)
     "place": "Place",
     "to_numpy": "npt.NDArray[Any]",
     "linalg.cg": "tuple[AbstractArray, SolverInfo]",
@@ -213,7 +212,8 @@ OVERLOADS = {
     ],
     "gradient": [
         "(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = ...) -> AbstractArray",
-        "(f: ArrayLike, *varargs: ArrayLike, axis: Axis = ..., edge_order: int = ...) -> Any",
+        "(f: ArrayLike, *varargs: ArrayLike, axis: Axis = ..., edge_order: int = ...) "
+        "-> AbstractArray | Any",  # (a tuple of several axes, which `dx, dy = mb.gradient(A)` takes apart)
     ],
     "unique": [
         "(ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[False] = ..., "
@@ -248,6 +248,10 @@ OVERLOADS = {
     "jit": [
         f"(function: Callable[_P, _R], /, {_JITTED}) -> _JittedFunction[_P, _R]",
         f"(function: None = ..., /, {_JITTED}) -> Callable[[Callable[_P, _R]], _JittedFunction[_P, _R]]",
+    ],
+    "kernel": [
+        "(function: Callable[..., Any], /) -> Kernel",
+        "(*, padded: bool = ..., boundscheck: bool = ...) -> Callable[[Callable[..., Any]], Kernel]",
     ],
     "hint": ["(x: _R, /, *, " + ", ".join(f"{name}: bool = ..." for name in _FLAGS) + f", {_HINTED}) -> _R"],
     "cond": [

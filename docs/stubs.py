@@ -103,6 +103,7 @@ HOMES = {
     "mirabelle.arraytypes.functions.dtypes": "FloatInfo IntegerInfo",
     "mirabelle.arraytypes.graphs": "Graph",
     "mirabelle.arraytypes.jit": "Jitted",
+    "mirabelle.arraytypes.kernels": "Kernel",
     "mirabelle.arraytypes.programs.compiled": "Compiled",
     "mirabelle.arraytypes.programs.schedules": "Schedule",
     "mirabelle.arraytypes.programs.persistence": "LoadedProgram",

@@ -122,7 +122,11 @@ def parameter(p, kind, default=P.empty):
 
 def is_of(x, said):
     """Is a value of the type that a text says? (Of types it does not know, their name.)"""
-    if said in ("Any", "_R") or said.startswith(("_CompiledFunction", "_JittedFunction")):
+    if (
+        said in ("Any", "_R")
+        or said.endswith("| Any")
+        or said.startswith(("_CompiledFunction", "_JittedFunction"))
+    ):
         return True
     if said in ("AbstractArray", "_Made"):
         return isinstance(x, mb.AbstractArray)

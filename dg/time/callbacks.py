@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ class Analysis(Callback):
 
     def __init__(
         self,
-        exact: Any = None,
+        exact: Callable[[tuple[Any, ...], Any], Any] | None = None,
         interval: int | None = None,
         dt: float | None = None,
         path: Any = None,

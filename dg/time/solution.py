@@ -93,7 +93,7 @@ class Solution:
         """Ask, from a callback, that this step be the last one."""
         self.stopped = self.stopped or reason
 
-    def errors(self, exact: Any) -> dict[str, Errors]:
+    def errors(self, exact: Callable[[tuple[Any, ...], Any], Any]) -> dict[str, Errors]:
         """The errors of every field against a function exact(x, t), which returns the conservative fields."""
         return {name: Errors(*pair) for name, pair in self.semi.norms(self.u, exact, self.t).items()}
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import mirabelle as mb
+from mirabelle.dg.semidiscretization import Fields
 from mirabelle.dg.time.callbacks import Callback, as_callback
 from mirabelle.dg.time.control import Carry, FixedStep, control_of, of_all
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
@@ -42,7 +43,7 @@ EVERY = 8
 def solve(
     semi: Any,
     tspan: Any,
-    initial: Any,
+    initial: Callable[[Fields, Any], Any] | mb.AbstractArray | Solution,
     method: RungeKutta | None = None,
     dt: float | None = None,
     cfl: float | None = None,

@@ -7,6 +7,7 @@ the times that `docs/guide/performance.md` names; run the program again to know.
 
 from __future__ import annotations
 
+import ast
 import html
 import json
 import linecache
@@ -19,14 +20,22 @@ from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.programs.explaining import shown_seconds
 from mirabelle.dispatch.linecounts import LineCount, LineCounts
 
-# What things cost where a cure was applied, in seconds: an element in a compiled loop, a statement inside of a
-# compiled program, a byte of memory.
-ELEMENT, STATEMENT, BYTE = 1e-8, 4e-7, 1e-10
+# What things cost, in seconds: an element in a compiled loop; a small statement where it is written, and inside
+# of a compiled program; to stop for a number; a byte of memory.
+ELEMENT, WRITTEN, STATEMENT, STOP, BYTE = 1e-8, 1e-6, 4e-7, 5e-6, 1e-10
 # From where on a line is worth a word: element reads and writes, statements on few bytes, compilations.
-READS, STATEMENTS, COMPILATIONS = 100, 200, 3
+READS, STATEMENTS, COMPILATIONS, GROWN = 100, 200, 3, 30
 FEW_BYTES = 1 << 16
+# A statement on so many bytes is one on single numbers.
+NUMBERS = 40
+# Functions that make a longer or a shorter array of an array.
+_GROWING = {"append", "concat", "concatenate", "hstack", "vstack", "insert", "delete", "resize"}
 # A share of the time under which nothing is said.
 WORTH = 0.01
+
+
+# What a rule says: what happens, the cure, the seconds that this may save; or nothing.
+Found = tuple[str, str, float] | None
 
 
 @dataclass
@@ -43,48 +52,83 @@ class Finding:
     gain: float
 
 
-def _reads_elements(line: LineCount) -> bool:
-    """Are the numbers that a line asks for elements of arrays, and not results of operations on arrays?"""
-    return line["bytes_read"] + line["bytes_written"] <= line["scalar_reads"] * 64
+def _on_elements(line: LineCount, text: str) -> bool:
+    """Does a line work on single elements of arrays, and not with results of operations on arrays?"""
+    moved, launches = line["bytes_read"] + line["bytes_written"], line["launches"]
+    if line["scalar_reads"] >= READS:
+        return moved <= line["scalar_reads"] * 64 or bool(_targets(text, ast.Subscript))
+    return launches >= READS and line["scalar_reads"] + launches >= STATEMENTS and moved <= launches * NUMBERS
 
 
-def _loops_over_elements(line: LineCount) -> tuple[str, str, float] | None:
-    reads = line["scalar_reads"]
-    if reads < READS or not _reads_elements(line):
+def _targets(text: str, kind: type[ast.expr]) -> list[ast.expr]:
+    """What a line assigns to, of one kind: elements, names."""
+    try:
+        (statement,) = ast.parse(text).body
+    except (SyntaxError, ValueError):  # (a part of a statement, or the head of a block)
+        return []
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return [t for t in targets if isinstance(t, kind)]
+
+
+def _grows(text: str) -> bool:
+    """Does a line make an array longer: `x = mb.append(x, v)`?"""
+    names = {t.id for t in _targets(text, ast.Name) if isinstance(t, ast.Name)}
+    for call in ast.walk(ast.parse(text)) if names else ():
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) in _GROWING:
+            return any(isinstance(n, ast.Name) and n.id in names for arg in call.args for n in ast.walk(arg))
+    return False
+
+
+def _loops_over_elements(line: LineCount, text: str) -> Found:
+    if not _on_elements(line, text):
         return None
+    elements = max(line["scalar_reads"], line["launches"])
     return (
-        f"{reads} single elements are read or written",
-        "say it for the whole array (`y = f(x)`, `mb.where`, `mb.cumsum`), or write the loop in a function "
-        "under `@mb.jit`; to read all elements once, `for v in x.tolist():`",
-        line.seconds - reads * ELEMENT,
+        f"{elements} times single elements are read, written or computed with",
+        "say it for the whole array (`y = f(x)`, `mb.where`, `mb.cumsum`, `mb.sum(A * A, axis=1)` for rows), "
+        "or write the loop in a function under `@mb.jit`; to read all elements once, `for v in x.tolist():`",
+        line.seconds - elements * ELEMENT,
     )
 
 
-def _values_asked_for(line: LineCount) -> tuple[str, str, float] | None:
+def _grows_an_array(line: LineCount, text: str) -> Found:
+    if line.visits < GROWN or not _grows(text):
+        return None
+    return (
+        f"in {line.visits} visits an array is made anew, a little longer or shorter, and copied",
+        "append Python's numbers to a list, and make the array of it once, `mb.asarray(numbers)`; or make it "
+        "at full length before the loop, and write to its elements in a function under `@mb.jit`",
+        line.seconds - line.visits * ELEMENT,
+    )
+
+
+def _values_asked_for(line: LineCount, text: str) -> Found:
     reads, launches = line["scalar_reads"], line["launches"]
-    if reads < READS or _reads_elements(line):
+    if reads < READS or _on_elements(line, text):
         return None
     return (
         f"{reads} times a number is asked for (by `float`, `if`, `print`, an index), so that what is pending "
         f"is computed here: {launches} launches",
-        "ask every tenth time, or keep the number an array and choose with `mb.where`; in a compiled function "
-        "`mb.while_loop` asks by itself",
-        line.seconds * 0.9,
+        "ask less often, every tenth time say: computing stays, stopping for the number goes; in a compiled "
+        "function `mb.while_loop` asks by itself",
+        reads * STOP * 0.9,
     )
 
 
-def _compiled_again(line: LineCount) -> tuple[str, str, float] | None:
+def _compiled_again(line: LineCount, text: str) -> Found:
     if line.compiling < COMPILATIONS:
         return None
+    captured = f", and {line['captures']} times a function is captured" if line["captures"] else ""
     return (
-        f"kernels are compiled in {line.compiling} of {line.visits} visits",
-        "let shapes, dtypes and constants repeat: hand a number that changes over as an argument or an array, "
-        "pad to a few sizes, make a function once outside of the loop",
+        f"something is compiled in {min(line.compiling, line.visits)} of {line.visits} visits{captured}",
+        "let shapes, dtypes and constants repeat: hand a number that changes over as an array, "
+        '`f(x, mb.asarray(dt))`; where sizes change, `@mb.compile(sizes="any")` makes one program for all, or '
+        "pad to a few sizes; make a function once, outside of the loop",
         line.compiled_again,
     )
 
 
-def _moved(line: LineCount) -> tuple[str, str, float] | None:
+def _moved(line: LineCount, text: str) -> Found:
     if line["transfers"] < 2:
         return None
     return (
@@ -95,7 +139,7 @@ def _moved(line: LineCount) -> tuple[str, str, float] | None:
     )
 
 
-def _materialised(line: LineCount) -> tuple[str, str, float] | None:
+def _materialised(line: LineCount, text: str) -> Found:
     if not line["temporaries"] or line["bytes_written"] < FEW_BYTES:
         return None
     return (
@@ -107,21 +151,26 @@ def _materialised(line: LineCount) -> tuple[str, str, float] | None:
     )
 
 
-def _small_statements(line: LineCount) -> tuple[str, str, float] | None:
+def _small_statements(line: LineCount, text: str) -> Found:
     launches = line["launches"] + line["library_calls"]
     moved = line["bytes_read"] + line["bytes_written"]
     if launches < STATEMENTS or moved > launches * FEW_BYTES or line["scalar_reads"] >= READS:
         return None
+    if line.compiling >= COMPILATIONS or _on_elements(line, text) or _grows(text):
+        return None
     return (
         f"{launches} statements on {shown_bytes(moved // launches)} each: finding out what to do takes longer "
         "than doing it",
-        "put the function that the loop calls, or the loop with `mb.fori_loop`, under `@mb.compile`",
-        line.seconds - launches * STATEMENT,
+        "give a statement more elements (many small problems are one array with an axis more); or make "
+        "the loop, or a function of many such statements, one program with `@mb.compile` (to call one takes "
+        "5 µs, as long as five statements)",
+        launches * (WRITTEN - STATEMENT),
     )
 
 
-RULES: dict[str, Callable[[LineCount], tuple[str, str, float] | None]] = {
+RULES: dict[str, Callable[[LineCount, str], Found]] = {
     "loop over elements": _loops_over_elements,
+    "an array that grows": _grows_an_array,
     "values asked for": _values_asked_for,
     "compiled again": _compiled_again,
     "moved between places": _moved,
@@ -159,7 +208,7 @@ class Doctor:
 
     def __repr__(self) -> str:
         found = self.findings
-        head = f"{shown_seconds(self.seconds)}, counted line by line. "
+        head = f"{shown_seconds(self.seconds)}, counted line by line, which takes time itself. "
         if not found:
             return head + "Nothing that this library does made it slow."
         parts = [
@@ -239,7 +288,7 @@ def _of_line(place: tuple[str, int], line: LineCount) -> Iterator[Finding]:
     file, number = place
     text = linecache.getline(file, number).strip()
     for kind, rule in RULES.items():
-        found = rule(line)
+        found = rule(line, text)
         if found is not None:
             what, cure, gain = found
             yield Finding(kind, file, number, text, what, cure, line.seconds, min(max(gain, 0.0), line.seconds))

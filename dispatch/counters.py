@@ -1,4 +1,4 @@
-"""Counting what programs do: launches, temporaries, bytes, scalar reads, compilations.
+"""Counting what programs do: launches, temporaries, bytes, scalar reads, compilations, captures.
 
 >>> import mirabelle as mb
 >>> few, many = mb.ones(3), mb.ones(100_000)
@@ -54,6 +54,7 @@ class Counters:
     messages: int = 0
     bytes_sent: int = 0
     collectives: int = 0
+    captures: int = 0
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
@@ -69,7 +70,8 @@ def count() -> Iterator[Counters]:
     `library_calls` are routines of a place's library (a sort, an FFT, a factorisation); `temporaries` are
     operands that have to be written to memory before the launch that reads them; `bytes_read` and
     `bytes_written` are those of array operands and results, each counted once a launch. `messages`,
-    `bytes_sent` and `collectives` are those of this process, for distributed arrays.
+    `bytes_sent` and `collectives` are those of this process, for distributed arrays. `captures` are functions
+    under `mb.compile` that were captured: for a new combination of shapes, or another number of Python's.
 
     Who counts changes nothing about what is done: the same statement is the same calls.
 

@@ -23,7 +23,7 @@ from mirabelle.dispatch.counters import Counters, count
 
 NAMES = tuple(f.name for f in fields(Counters))
 _values = attrgetter(*NAMES)
-_COMPILATIONS = NAMES.index("compilations")
+_MADE_READY = NAMES.index("compilations"), NAMES.index("captures")
 
 Place = tuple[str, int]
 # What is typed has no file; all else without one was made by a program.
@@ -37,7 +37,7 @@ class LineCount:
     seconds: float = 0.0
     visits: int = 0
     counts: list[int] = field(default_factory=lambda: [0] * len(NAMES))
-    # In how many of the visits something was compiled, and the seconds of those but the first.
+    # In how many of the visits something was compiled or captured, and the seconds of those but the first.
     compiling: int = 0
     compiled_again: float = 0.0
     warned: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ class LineCounts:
                 counts = line.counts
                 for i, (a, b) in enumerate(zip(self._values, values, strict=True)):
                     counts[i] += b - a
-                if values[_COMPILATIONS] != self._values[_COMPILATIONS]:
+                if any(values[i] != self._values[i] for i in _MADE_READY):
                     line.compiling += 1
                     if line.compiling > 1:
                         line.compiled_again += passed

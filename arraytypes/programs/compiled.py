@@ -38,7 +38,7 @@ from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped, plain_key
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.usercode.rewriting import Source
-from mirabelle.dispatch import generic, policy, verbs
+from mirabelle.dispatch import counters, generic, policy, verbs
 
 # After so many programs of one function for different numbers it is said what to do.
 MANY_PROGRAMS = 32
@@ -252,6 +252,7 @@ class Compiled:
                     self.programs[key] = program
             if program is None or (shown and type(program) is Resized):
                 program = Program(self, found, args, kwargs)
+                counters.add(captures=1)
                 self.programs[key] = program
                 if self._any is not None:
                     self._any.learn(call, program)

@@ -74,3 +74,22 @@ def test_views_and_copies_are_numpys_eager_and_compiled(shape, write):
                         differing.append((form, dtype, how, local))
     assert not differing
     assert compared > 60
+
+
+@pytest.mark.parametrize("again", ["u * 1.0", "u.copy()", "u[:]*1.0", "xp.where(True, u, u)", "-(-u)"])
+@pytest.mark.parametrize("value", ["v[1:-1, 4]", "v[1:-1, 4] * 2", "3.0"])
+def test_a_copy_of_what_was_written_is_written_to(again, value):
+    """One kernel writes a value to both: the argument keeps what it had when it was copied."""
+    scope = {}
+    exec(
+        f"def f(xp, u, v):\n    u[2:, 1] = {value}\n    u = {again}\n    u[1:-1, 2] = {value}\n"
+        f"    w = {again}\n    w[2:, 3] = {value}\n    return u, w",
+        scope,
+    )
+    u, v = np.arange(115.0).reshape(23, 5), np.arange(115.0).reshape(23, 5) / 7
+    compiled = mb.compile(lambda u, v: scope["f"](mb, u, v))
+    for _ in range(2):
+        mine, plain = mb.HostArray(u), u.copy()
+        found, wanted = compiled(mine, mb.HostArray(v)), scope["f"](np, plain, v)
+        for a, b in zip((*found, mine), (*wanted, plain), strict=True):
+            np.testing.assert_array_equal(mb.to_numpy(a), b)

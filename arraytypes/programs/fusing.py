@@ -8,6 +8,7 @@ with an earlier one if all that it reads is there by then, and if what it writes
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from mirabelle.arraytypes.programs.graph import Data, Empty, Fold, Input, Map, Node, Part, Update, is_barrier
@@ -54,13 +55,18 @@ class Kernel:
 
 
 def kernels_of(
-    nodes: list[Node], users: dict[int, list[Node]], stored: set[int], wanted: Any = None
+    nodes: list[Node],
+    users: dict[int, list[Node]],
+    stored: set[int],
+    wanted: Any = None,
+    returned: Collection[int] = (),
 ) -> list[Kernel]:
     """The kernels that compute the stored elementwise values and the updates of a graph.
 
-    `wanted` is what a user has decided about them (see wanted.py).
+    `wanted` is what a user has decided about them (see wanted.py); `returned` are the ids of values that are
+    needed when the program is over.
     """
-    return _Fusing(users, stored, wanted).kernels(nodes)
+    return _Fusing(users, stored, wanted, returned).kernels(nodes)
 
 
 def arranged(nodes: list[Node], kernels: list[Kernel]) -> list[Node]:
@@ -116,8 +122,11 @@ def goes_along(x: Node, shape: tuple[int, ...]) -> bool:
 
 
 class _Fusing:
-    def __init__(self, users: dict[int, list[Node]], stored: set[int], wanted: Any) -> None:
+    def __init__(
+        self, users: dict[int, list[Node]], stored: set[int], wanted: Any, returned: Collection[int]
+    ) -> None:
         self.wanted = wanted
+        self.returned = returned
         self.users = users
         self.stored = stored
         # Where in the program a value in memory is there. (What was there before is not noted.)
@@ -263,7 +272,7 @@ class _Fusing:
         if type(base) is Empty:
             return True
         # (Who reads what was there before would find it overwritten.)
-        if len(self.users[id(base)]) > 1 or isinstance(base, (Input, Data)):
+        if len(self.users[id(base)]) > 1 or id(base) in self.returned or isinstance(base, (Input, Data)):
             return False
         others = [m for m in k.members if type(m) is Update and self.chain[id(m)] == chain]
         if others:

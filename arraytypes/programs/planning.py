@@ -210,7 +210,7 @@ class _Planner:
 
     def fuse(self) -> None:
         """Find out which values one kernel computes. Each has the place of the last of these."""
-        kernels = kernels_of(self.nodes, self.users, self.stored, self.wanted)
+        kernels = kernels_of(self.nodes, self.users, self.stored, self.wanted, self.is_output)
         before, self.nodes = self.nodes, arranged(self.nodes, kernels)
         if messages_of(before) != messages_of(self.nodes):
             # (Other processes make theirs in the order of the program.)

@@ -179,6 +179,8 @@ class GPUArray(DenseArray[D]):
     __slots__ = ()
 
     _runs_in_place = True
+    # (Up to here what Python does for a longer tree costs more than what its one kernel saves.)
+    _brief_trees = 1 << 22
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]

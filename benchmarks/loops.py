@@ -205,7 +205,7 @@ def shrinking_sums(xp: Any, a: Any, b: Any, turns: int) -> Any:
 
 def elimination(xp: Any, a: Any, b: Any, turns: int) -> Any:
     n = math.isqrt(len(a))
-    m = xp.reshape(a[: n * n], (n, n)) + n * xp.eye(n)
+    m = xp.reshape(a[: n * n], (n, n)) + n * xp.diag(xp.ones_like(a[:n]))
     for k in places(m, turns):
         m[k + 1 :, k + 1 :] -= m[k + 1 :, k, None] * (m[k, k + 1 :] * 0.01)
     return m

@@ -251,3 +251,50 @@ def test_writing_one_element_is_refused():
     y[1, ...] = 3.0
     assert_same(x, np.array([1.0, 2.0]))
     assert_same(y, np.array([[2.0, 2], [3, 3]]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_added_to_an_array_may_read_it(seed):
+    """`x += f(x, y)`: held by Python, by a name, by a part of it or by nobody, in place or in other memory."""
+    rng = np.random.default_rng(seed)
+    said, shown, ours, theirs = [], [], mb.CuArray(rng.random(N)), None
+    theirs, y = mb.to_numpy(ours), rng.random(N)
+    b = mb.CuArray(y)
+    for _ in range(25):
+        c, how = float(rng.random()), int(rng.integers(7))
+        if how == 0:
+            ours += c * (b - ours)
+            theirs += c * (y - theirs)
+        elif how == 1:
+            t, u = c * (b - ours), c * (y - theirs)
+            ours += t
+            theirs += u
+            said.append((t, u))
+        elif how == 2:
+            ours *= ours * c + b
+            theirs *= theirs * c + y
+        elif how == 3:
+            ours[...] = ours[::-1] * c
+            theirs[...] = theirs[::-1] * c
+        elif how == 4:
+            ours[5:] += c * ours[:-5]
+            theirs[5:] += c * theirs[:-5].copy()
+        elif how == 5:
+            shown.append((ours[3:], theirs[3:]))
+        else:
+            said.append((ours * c, theirs * c))
+        for t, u in said[-2:]:
+            np.testing.assert_allclose(mb.to_numpy(t), u, rtol=1e-13)
+    for t, u in (*said, *shown, (ours, theirs)):
+        np.testing.assert_allclose(mb.to_numpy(t), u, rtol=1e-13)
+
+
+def test_an_array_that_is_added_to_is_known_again():
+    """(Its operand is still held by Python, and reads it: the value goes to other memory, by the same plan.)"""
+    x, b = mb.CuArray(np.zeros(N)), mb.CuArray(np.ones(N))
+    before = None
+    for turn in range(6):
+        x += 0.5 * (b - x)
+        before = len(direct._plans) if turn == 2 else before
+    assert len(direct._plans) == before
+    np.testing.assert_allclose(mb.to_numpy(x), 1 - 0.5**6)

@@ -44,10 +44,12 @@ def test_few_elements_are_computed_where_they_are_written(n):
     assert not (mb.HostArray(np.ones(2049)) + 1.0).evaluated
 
 
+@pytest.mark.parametrize("kind", [mb.HostArray, mb.RefArray, mb.DArray[mb.HostArray]])
 @pytest.mark.parametrize("step", STEPS)
-def test_each_turn_of_a_loop_is_one_of_few_trees(step):
+def test_each_turn_of_a_loop_is_one_of_few_trees(step, kind):
     """A tree that went on growing would be another structure, a kernel of its own, at each turn."""
-    a, b = mb.HostArray(np.linspace(0, 1, N)), mb.HostArray(np.linspace(1, 2, N))
+    n = 10 if kind is mb.RefArray else N
+    a, b = kind(np.linspace(0, 1, n)), kind(np.linspace(1, 2, n))
     x, y = mb.to_numpy(a), mb.to_numpy(b)
     sizes = set()
     for _ in range(40):

@@ -401,9 +401,11 @@ def _write(dest: Any, node: Any) -> bool:
     except NotDirect:
         return False
     reads = key.count(~leaves.index(leaf)) + 1 if leaf in leaves else 0
-    if not leaves or not leaf.view.size or (reads and apart and _reached(apart, leaf)):
-        return False  # (who holds a part of the tree, and reads on, is for the ordinary way to find out)
-    if (leaf.parts and leaf.held_parts()) or not may_write(leaf, reads):
+    if not leaves or not leaf.view.size:
+        return False
+    # (What was added in `x += y` is still held by Python, and may read x.)
+    read_on = bool(reads and apart) and _reached(apart, leaf)
+    if read_on or (leaf.parts and leaf.held_parts()) or not may_write(leaf, reads):
         return _swapped(dest, leaf, node)
     view = leaf.view
     key.append(view._layout or view.layout)

@@ -319,20 +319,4 @@ setter_dealloc(Setter *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef setter_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Setter, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot setter_slots[] = {
-    {Py_tp_new, setter_new},
-    {Py_tp_dealloc, setter_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, setter_members},
-    {0, NULL},
-};
-
-PyType_Spec setter_spec = {
-    "mirabelle.dispatch._native.Setter", sizeof(Setter), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, setter_slots,
-};
+CALLABLE_TYPE(Setter, setter)

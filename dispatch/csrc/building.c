@@ -391,20 +391,4 @@ builder_dealloc(Builder *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef builder_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Builder, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot builder_slots[] = {
-    {Py_tp_new, builder_new},
-    {Py_tp_dealloc, builder_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, builder_members},
-    {0, NULL},
-};
-
-PyType_Spec builder_spec = {
-    "mirabelle.dispatch._native.Builder", sizeof(Builder), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, builder_slots,
-};
+CALLABLE_TYPE(Builder, builder)

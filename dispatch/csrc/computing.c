@@ -638,20 +638,4 @@ product_dealloc(Product *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef product_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Product, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot product_slots[] = {
-    {Py_tp_new, product_new},
-    {Py_tp_dealloc, product_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, product_members},
-    {0, NULL},
-};
-
-PyType_Spec product_spec = {
-    "mirabelle.dispatch._native.Product", sizeof(Product), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, product_slots,
-};
+CALLABLE_TYPE(Product, product)

@@ -532,23 +532,7 @@ getter_dealloc(Getter *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef getter_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Getter, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot getter_slots[] = {
-    {Py_tp_new, getter_new},
-    {Py_tp_dealloc, getter_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, getter_members},
-    {0, NULL},
-};
-
-PyType_Spec getter_spec = {
-    "mirabelle.dispatch._native.Getter", sizeof(Getter), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, getter_slots,
-};
+CALLABLE_TYPE(Getter, getter)
 
 /* float(x), int(x), complex(x), bool(x) of arrays of one element in the memory of the host. */
 
@@ -629,13 +613,6 @@ converter_dealloc(Converter *self)
     Py_DECREF(type);
 }
 
-/* As functions do: a method of what it is looked up on. */
-static PyObject *
-converter_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
-}
-
 /* Name, signature and the like are those of the function. */
 static PyObject *
 converter_getattro(PyObject *self, PyObject *name)
@@ -643,22 +620,4 @@ converter_getattro(PyObject *self, PyObject *name)
     return PyObject_GetAttr(((Converter *)self)->python, name);
 }
 
-static PyMemberDef converter_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Converter, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot converter_slots[] = {
-    {Py_tp_new, converter_new},
-    {Py_tp_dealloc, converter_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, converter_get},
-    {Py_tp_getattro, converter_getattro},
-    {Py_tp_members, converter_members},
-    {0, NULL},
-};
-
-PyType_Spec converter_spec = {
-    "mirabelle.dispatch._native.Converter", sizeof(Converter), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, converter_slots,
-};
+METHOD_TYPE(Converter, converter, {Py_tp_getattro, converter_getattro},)

@@ -108,13 +108,6 @@ inplace_dealloc(Inplace *self)
     Py_DECREF(type);
 }
 
-/* As functions do: a method of what it is looked up on. */
-static PyObject *
-inplace_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
-}
-
 /* Name, signature and the like are those of the function. */
 static PyObject *
 inplace_getattro(PyObject *self, PyObject *name)
@@ -122,22 +115,4 @@ inplace_getattro(PyObject *self, PyObject *name)
     return PyObject_GetAttr(((Inplace *)self)->python, name);
 }
 
-static PyMemberDef inplace_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Inplace, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot inplace_slots[] = {
-    {Py_tp_new, inplace_new},
-    {Py_tp_dealloc, inplace_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, inplace_get},
-    {Py_tp_getattro, inplace_getattro},
-    {Py_tp_members, inplace_members},
-    {0, NULL},
-};
-
-PyType_Spec inplace_spec = {
-    "mirabelle.dispatch._native.Inplace", sizeof(Inplace), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, inplace_slots,
-};
+METHOD_TYPE(Inplace, inplace, {Py_tp_getattro, inplace_getattro},)

@@ -350,6 +350,32 @@ PyObject *csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
+/* What all types say alike whose instances are called: a type begins with PyObject_HEAD and `vectorcall`, and has a
+   `name_new` and a `name_dealloc`. (Further slots have a comma behind each.) */
+#define CALLABLE_TYPE(Type, name) CALLABLE_WITH(Type, name, 0, )
+/* Those that are methods of what they are looked up on, as functions are. */
+#define METHOD_TYPE(Type, name, ...)                                                                  \
+    CALLABLE_WITH(Type, name, Py_TPFLAGS_METHOD_DESCRIPTOR, {Py_tp_descr_get, bound_method}, __VA_ARGS__)
+#define CALLABLE_WITH(Type, name, flags, ...)                                                         \
+    static PyMemberDef name##_members[] = {                                                           \
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(Type, vectorcall), READONLY, NULL},             \
+        {NULL},                                                                                       \
+    };                                                                                                \
+    static PyType_Slot name##_slots[] = {                                                             \
+        {Py_tp_new, name##_new},                                                                      \
+        {Py_tp_dealloc, name##_dealloc},                                                              \
+        {Py_tp_call, PyVectorcall_Call},                                                              \
+        {Py_tp_members, name##_members},                                                              \
+        __VA_ARGS__ {0, NULL},                                                                        \
+    };                                                                                                \
+    PyType_Spec name##_spec = {                                                                       \
+        "mirabelle.dispatch._native." #Type, sizeof(Type), 0,                                         \
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | (flags), name##_slots,                      \
+    };
+
+/* As functions do: a method of what it is looked up on (operators.c). */
+PyObject *bound_method(PyObject *self, PyObject *object, PyObject *type);
+
 extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
     reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec,
     onmemory_spec;

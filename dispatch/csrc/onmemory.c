@@ -183,20 +183,4 @@ onmemory_dealloc(OnMemory *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef onmemory_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OnMemory, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot onmemory_slots[] = {
-    {Py_tp_new, onmemory_new},
-    {Py_tp_dealloc, onmemory_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, onmemory_members},
-    {0, NULL},
-};
-
-PyType_Spec onmemory_spec = {
-    "mirabelle.dispatch._native.OnMemory", sizeof(OnMemory), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, onmemory_slots,
-};
+CALLABLE_TYPE(OnMemory, onmemory)

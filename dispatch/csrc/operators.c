@@ -146,6 +146,12 @@ operator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
+PyObject *
+bound_method(PyObject *self, PyObject *object, PyObject *type)
+{
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
 static void
 operator_dealloc(Operator *self)
 {
@@ -161,13 +167,6 @@ operator_dealloc(Operator *self)
     Py_DECREF(type);
 }
 
-/* As functions do: a method of what it is looked up on. */
-static PyObject *
-operator_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
-}
-
 /* Name, signature and the like are those of the function. */
 static PyObject *
 operator_getattro(PyObject *self, PyObject *name)
@@ -181,26 +180,7 @@ operator_repr(PyObject *self)
     return PyObject_Repr(((Operator *)self)->function);
 }
 
-static PyMemberDef operator_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot operator_slots[] = {
-    {Py_tp_new, operator_new},
-    {Py_tp_dealloc, operator_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, operator_get},
-    {Py_tp_getattro, operator_getattro},
-    {Py_tp_repr, operator_repr},
-    {Py_tp_members, operator_members},
-    {0, NULL},
-};
-
-PyType_Spec operator_spec = {
-    "mirabelle.dispatch._native.Operator", sizeof(Operator), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots,
-};
+METHOD_TYPE(Operator, operator, {Py_tp_getattro, operator_getattro}, {Py_tp_repr, operator_repr},)
 
 /* What NumPy asks of an array that a ufunc is called with, x.__array_ufunc__(ufunc, "__call__", *operands), or another
    of its functions: x.__array_function__(function, types, operands, options). */
@@ -344,17 +324,4 @@ overrides_dealloc(Overrides *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef overrides_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Overrides, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot overrides_slots[] = {
-    {Py_tp_new, overrides_new},         {Py_tp_dealloc, overrides_dealloc},   {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, operator_get},    {Py_tp_members, overrides_members},   {0, NULL},
-};
-
-PyType_Spec overrides_spec = {
-    "mirabelle.dispatch._native.Overrides", sizeof(Overrides), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, overrides_slots,
-};
+METHOD_TYPE(Overrides, overrides, )

@@ -251,20 +251,4 @@ reducer_dealloc(Reducer *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef reducer_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Reducer, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot reducer_slots[] = {
-    {Py_tp_new, reducer_new},
-    {Py_tp_dealloc, reducer_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, reducer_members},
-    {0, NULL},
-};
-
-PyType_Spec reducer_spec = {
-    "mirabelle.dispatch._native.Reducer", sizeof(Reducer), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, reducer_slots,
-};
+CALLABLE_TYPE(Reducer, reducer)

@@ -76,40 +76,6 @@ def repeat(view: DView, counts: Any, axis: int = 0) -> Any:
 # Borders
 
 
-@distributed_routine("pad")
-def pad(view: DView, widths: Any, mode: Any = "constant", **options: Any) -> Any:
-    """One axis after the other, as NumPy does it, each where it is not divided."""
-    run = library.routine_of(view.family.inner, "pad")
-    given = options
-    result = view
-    for axis, width in enumerate(widths):
-        if not any(width):
-            continue
-        alone = [(0, 0)] * view.ndim
-        alone[axis] = width
-        options = {
-            key: np.broadcast_to(np.asarray(x), (view.ndim, 2)).tolist()
-            if key in _PAIRS and x is not None
-            else x
-            for key, x in given.items()
-        }
-        found = None
-        if not callable(mode):
-            found = by_lines(
-                result,
-                (axis,),
-                lambda x: run(x, alone, mode=mode, **options),
-                range(view.ndim),
-            )
-        if found is None:
-            return fall_back(view.family, "pad")(view, widths, mode=mode, **given)
-        result = found
-    return view_of(verbs.copy(_handle(view))) if result is view else result
-
-
-# Options that np.pad takes for each axis, before and after it.
-_PAIRS = ("stat_length", "constant_values", "end_values")
-
 # Triangles
 
 
@@ -210,4 +176,4 @@ for _name in ("packbits", "unpackbits"):
     _bits(_name)
 
 
-__all__ = ["pad", "repeat", "vecdot"]
+__all__ = ["repeat", "vecdot"]

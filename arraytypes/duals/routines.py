@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.duals.base import Dual, no_rule, outermost, partials_of, value_in
 from mirabelle.arraytypes.duals.special import bessel_i1
@@ -149,45 +147,6 @@ def _(x: Any, p: Any, rest: Any, options: Any) -> Any:
 def _(x: Any, p: Any, rest: Any, options: Any) -> Any:
     (times,) = rest
     return verbs.reshape(p, (p.shape[0], *(1,) * (len(times) - x.ndim), *x.shape)), ((1, *times),), options
-
-
-def _padded(x: Any, p: Any, rest: Any, options: Any) -> Any:
-    (widths,) = rest
-    # (Constants beside the array have the derivative 0, which is what there is without options.)
-    options = {k: v for k, v in options.items() if k not in ("constant_values", "end_values")}
-    if options["mode"] == "empty":
-        options["mode"] = "constant"
-    if options.get("stat_length") is not None:
-        lengths = np.broadcast_to(np.asarray(options["stat_length"]), (x.ndim, 2)).tolist()
-        options["stat_length"] = [(1, 1), *lengths]
-    return p, ([(0, 0), *widths],), options
-
-
-_pad = linear("pad")(_padded)
-
-
-@rule_of("pad")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    mode = options["mode"]
-    if callable(mode):
-        raise no_rule(top)
-    if mode not in ("maximum", "minimum", "median"):
-        return _pad(routine, top, operands, options)
-    from mirabelle.arraytypes.functions.joining import concatenate
-    from mirabelle.arraytypes.functions.quantiles import median
-
-    x, made = only_first(top, operands, options), operands[0]
-    reduce: Any = {"maximum": verbs.max, "minimum": verbs.min, "median": median}[mode]
-    lengths = options.get("stat_length")
-    lengths = np.broadcast_to(np.asarray(x.size if lengths is None else lengths), (x.ndim, 2)).tolist()
-    for axis, (width, (first, last)) in enumerate(zip(operands[1], lengths, strict=True)):
-        lead, n = (slice(None),) * axis, made.shape[axis]
-        edges = (slice(0, min(first, n)), slice(max(n - last, 0), n))
-        layers = [reduce(made[(*lead, edge)], axis=axis, keepdims=True) for edge in edges]
-        shapes = [tuple(w if d == axis else m for d, m in enumerate(made.shape)) for w in width]
-        border = [verbs.broadcast_to(layer, shape) for layer, shape in zip(layers, shapes, strict=True)]
-        made = concatenate([border[0], made, border[1]], axis)
-    return with_value(made, on_values(routine, top, operands, options))
 
 
 @rule_of("i0")

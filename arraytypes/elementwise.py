@@ -370,7 +370,7 @@ def join_families(op: str, operands: tuple[Any, ...]) -> Any:
             family = leaf_family(type(x))
             if family.home.rank >= 2:
                 # Of several the outermost: what stands for arrays of another, or divides them.
-                device = family if device is None or family.home.rank >= device.home.rank else device
+                device = family if device is None or _depth(family) >= _depth(device) else device
                 places.add(family.home)
                 continue
             host = family
@@ -386,6 +386,11 @@ def join_families(op: str, operands: tuple[Any, ...]) -> Any:
         if not policy.transfer_allowed() or len({p for p in places if p.rank >= 2}) > 1:
             raise_places(op, operands)
     return device
+
+
+def _depth(family: Any) -> tuple[int, int]:
+    home = family.home
+    return home.rank, 0 if home.inner is None else home.inner.rank
 
 
 def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | None]:

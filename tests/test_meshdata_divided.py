@@ -464,25 +464,18 @@ def test_values_at_points_of_any_shape(shape):
         np.testing.assert_allclose(found, 2 * points, atol=1e-14)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_loops_over_processes_run_between_the_parts_of_a_program(ranks):
-    def twice(u, y):
-        for i in range(3):
-            y[i] += 2 * u[i]
+LOOPS = pathlib.Path(__file__).parent / "mpi_programs" / "loopprograms.py"
 
-    def program(comm):
-        mesh = md.part(md.unit_square(3), overlap=0).mesh
-        V, cells = md.space(mesh, "P", 1), mesh.points("cell")
 
-        def step(u):
-            y = 0 * u
-            md.loop(cells, twice, md.READ(u, V.dofs), md.INC(y, V.dofs))
-            return u - mb.sin(y)
+@pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
+@pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_loops_over_processes_are_steps_of_programs(ranks):
+    ended = run(ranks, str(LOOPS))
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.count("fine") == ranks, ended.stdout
 
-        u, compiled = V.interpolate(lambda x: x[..., 0], ARRAY), mb.compile(step)
-        for _ in range(3):
-            assert mb.to_numpy(compiled(u)).tolist() == mb.to_numpy(step(u)).tolist()
-        with pytest.raises(mb.compiling.TraceError, match="sends messages of its own"):
-            mb.compiling.trace(step, u)
 
-    on_ranks(ranks, program)
+def test_loops_over_one_process_are_steps_of_programs():
+    with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
+        runpy.run_path(str(LOOPS))

@@ -241,6 +241,32 @@ def test_a_loop_in_a_program_is_a_step(kind):
         assert mb.to_numpy(step(u)).tolist() == mb.to_numpy(smoothed(u, x, kind)).tolist()
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda x: mb.full_like(x, 3.0), lambda x: mb.copy(mb.broadcast_to(x[0], (4, 4))),
+        lambda x: mb.copy(x.T), lambda x: mb.copy(x[::-1]), lambda x: x + 1,
+    ],
+)  # fmt: skip
+def test_what_a_loop_of_a_program_adds_to(kind, start):
+    """(Memory of the program: copies of views are what they show, natively, too.)"""
+
+    def f(x):
+        y = start(x)
+        md.loop(CELLS, rows, md.READ(x, CORNERS), md.INC(y, CORNERS))
+        return y - x
+
+    def rows(x, y):
+        for i in range(3):
+            for j in range(4):
+                y[i, j] += x[(i + 1) % 3, j]
+
+    step, x = mb.compile(f, whole=True), getattr(mb, kind)(np.arange(16.0).reshape(4, 4))
+    with mb.settings.changed(compiler="inline"):
+        for _ in range(2):
+            assert mb.to_numpy(step(x)).tolist() == mb.to_numpy(f(x)).tolist()
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_derivatives_go_through_loops(kind, compiled):
     family = getattr(mb, kind)

@@ -216,7 +216,7 @@ class Messages:
         if self.inner.home.kind == "traced":
             from mirabelle.arraytypes.programs.partmessages import Begun
 
-            self._exchange = Begun(self, sends, receives)
+            self._exchange = Begun(self, sends, receives) if sends or receives else None
             return
         if settings.check_collectives:
             agreed(self.comm, sends, receives, self.mark)

@@ -34,8 +34,9 @@ from mirabelle.arraytypes.meshdata.loops import Bound, check_apart, rows_of
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.sharedmeshes import is_shared, owned, reached_entries
 from mirabelle.arraytypes.meshdata.treedofs import own_dofs
-from mirabelle.arraytypes.programs.errors import TraceError
+from mirabelle.arraytypes.programs.errors import PartsAsked, TraceError
 from mirabelle.arraytypes.programs.traced import Traced
+from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.dispatch import verbs
 
 # How arrays of one value for all points are combined over processes.
@@ -53,10 +54,16 @@ class _Named(NamedTuple):
 
 def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool) -> None:
     """A loop in which some arrays are distributed or have ghosts. All processes run it together."""
-    if any(isinstance(a.array if isinstance(a, Access) else a, Traced) for a in accesses):
+    given = [a.array if isinstance(a, Access) else a for a in accesses]
+    if any(isinstance(x.parent if hasattr(x, "tree") else x, Traced) for x in given):
+        raise PartsAsked(  # (a program of parts knows what travels)
+            f"The loop of {kernel.name}() over arrays that are divided over processes sends messages."
+        )
+    if compiling.get() is not None and any(isinstance(x, Ghosted) for x in given):
         raise TraceError(
-            f"The loop of {kernel.name}() over arrays that are divided over processes is no step of a program: "
-            "it sends messages of its own. `mb.compile` of a function in a file runs it between two programs."
+            f"The loop of {kernel.name}() is over an array with ghosts (of a matrix, say), which knows what is "
+            "to travel when: that is no value of a program. `mb.compile` of a function in a file runs it "
+            "between two programs."
         )
     accesses = [_of_parent(points, a) for a in accesses]
     division, comm = division_of(points), _shared_by(points, accesses)

@@ -21,6 +21,8 @@ from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
 from mirabelle.arraytypes.meshdata.divisions import Entries
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted
 from mirabelle.arraytypes.meshdata.matrices import ranges
+from mirabelle.arraytypes.programs.errors import PartsAsked
+from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 
@@ -96,6 +98,8 @@ class DividedMatrix:
 
     def widened(self, v: Any) -> Any:
         """Of a distributed vector what this process' rows reach: own entries, then those of others."""
+        if isinstance(v.parent if hasattr(v, "tree") else v, Traced):
+            raise PartsAsked("A product with a matrix over processes sends messages of its own.")
         own = self.pattern.column_entries.own_part(v)
         if self.pattern.columns.size == len(own):
             x = own

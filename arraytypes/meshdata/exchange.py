@@ -234,6 +234,13 @@ class OnPlace:
             {r: view for r, view in sends.items() if view.nbytes},
             {r: view for r, view in self._landed.items() if view.nbytes},
         )
+        if inner.home.kind == "traced":
+            # (In a program it is sent here, and comes when somebody needs it. Processes to which nothing comes
+            # would not know when that is, and so it travels in no other company.)
+            from mirabelle.arraytypes.programs.partmessages import leave
+
+            self._messages.finish()
+            leave()
 
     def finish(self, use: Callable[[list[Any]], None]) -> None:
         self._messages.finish()

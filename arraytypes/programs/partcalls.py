@@ -15,9 +15,11 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view, evaluated_whole
 from mirabelle.arraytypes.distributed.views import family_over
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError
 from mirabelle.arraytypes.programs.partmessages import in_company
 from mirabelle.arraytypes.programs.signature import mapped
+from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.tree import Leaf
@@ -30,6 +32,16 @@ class Part:
     local: Any
     partition: Any
     comm: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Composed:
+    """An array that is made of divided ones (over an axis tree, say), with the parts of these."""
+
+    parts: tuple[Any, ...]
+    kind: Any
+    shape: Any
+    how: Any
 
 
 def knows(owner: Any, args: Any, kwargs: Any) -> bool:
@@ -91,6 +103,8 @@ def taken_apart(x: Any) -> Any:
     """An array; of a divided one its part."""
     if not isinstance(x, AbstractArray) or not issubclass(leaf_family(type(x)), DArray):
         return x
+    if isinstance(x, Structured):
+        return Composed(tuple(map(taken_apart, x.parts)), generic_class(type(x)), x.shape, x._how)
     if not isinstance(x, DArray):
         raise TraceError(
             f"A function that asks for parts of divided arrays (`x.halo`, `x.local`) is compiled for plain "
@@ -111,6 +125,8 @@ def joined(nest: Any, made: list[tuple[Any, Any]] | None = None) -> Any:
         if made is not None:
             made.append((x, view.node))
         return x
+    if kind is Composed:
+        return nest.kind._of(tuple([joined(part, made) for part in nest.parts]), nest.shape, nest.how)
     if kind is tuple or kind is list:
         return kind([joined(x, made) for x in nest])
     if kind is dict:

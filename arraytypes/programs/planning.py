@@ -671,7 +671,12 @@ class _Planner:
             return self.where[id(base)]
         storage = self.new_storage(base)
         self.copied.add(id(node))
-        self.add(CopyStep([], whole(storage), self.ref(base)))
+        source = self.ref(base)
+        if source.is_contiguous:
+            self.add(CopyStep([], whole(storage), source))
+        else:  # (one number for all, say: its bytes are not those of what is written)
+            builder = KernelBuilder(self, base.shape)
+            self.add(KernelStep([base], builder.request((builder.leaf(source, base),)), [whole(storage)]))
         return storage
 
     def is_ours(self, base: Node) -> bool:

@@ -96,8 +96,13 @@ def nothing_is_sent_that_need_not_be(found, ranks):
     for name in ("atax", "bicg", "doitgen", "gemm", "gesummv", "jacobi_1d", "jacobi_2d", "k2mm", "k3mm", "mvt"):
         for layout in ("default", *(() if ranks == 4 else ("columns", "all"))):
             alone, program = f"{name} odd {layout} cold", f"{name} odd {layout} program"
+            # (What steps on grids need across cuts comes at once, in a few bytes more; the rest is computed.)
+            more = 1.1 if name.startswith("jacobi") else 1
             for what in ("messages", "bytes_sent", "collectives"):
-                assert all(b <= a for a, b in zip(counted(alone, what), counted(program, what), strict=True))
+                most = [n * (more if what == "bytes_sent" else 1) for n in counted(alone, what)]
+                assert all(b <= a for a, b in zip(most, counted(program, what), strict=True)), (name, layout)
+            if more > 1:
+                assert all(n <= 2 * others for n in counted(program, "messages")), (name, layout)
     assert sum(counted("gesummv odd default program", "messages")) == others * ranks
     assert sum(counted("gemver odd default program", "messages")) == 2 * others * ranks
 

@@ -1,18 +1,21 @@
-"""Six programs as a scientist writes them, unchanged under `mb.compile`, beside Python with NumPy and Numba.
+"""Programs as scientists write them, beside NumPy: with our arrays as they are, and under `mb.compile`.
 
-A random walk, a tridiagonal system, shortest paths, the warping of time series, particles in a field, a parser
-of bytes: loops over elements, branches on values, helper functions.
+Six here, beside Python with NumPy and Numba: a random walk, a tridiagonal system, shortest paths, the warping
+of time series, particles in a field, a parser of bytes; loops over elements, branches on values, helpers.
+Forty of `_arrayprograms.py` with their import swapped, beside NumPy: a page of statements on arrays each.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks._measure import store
+from benchmarks import _arrayprograms
+from benchmarks._measure import geometric_mean, store
 
 
 def log_density(x, y):
@@ -139,46 +142,101 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 
 def run(only: str = "", rounds: int = 0) -> None:
     """Time them, and keep the results of a whole run."""
+    print(f"{'program':16} {'NumPy ms':>9} {'ours ms':>9} {'first s':>8} {'over NumPy':>11} {'over Numba':>11}")
+    rows = {name: _row_beside_numba(name, rounds or 5) for name in PROGRAMS if only in name}
+    print(f"\n{'array program':22} {'NumPy ms':>9} {'first s':>8} {'eager':>8} {'compiled':>9}   over NumPy")
+    arrays = {name: _row_of_arrays(name, rounds or 7) for name in _arrayprograms.PROGRAMS if only in name}
+    means = {
+        way: geometric_mean([row["numpy_s"] / row[f"{way}_s"] for row in arrays.values()])
+        for way in ("eager", "compiled")
+        if arrays
+    }
+    for way, mean in means.items():
+        slow = [n for n, row in arrays.items() if row["numpy_s"] / row[f"{way}_s"] < SLOW]
+        print(f"{way}: geometric mean {mean:.2f}; below {SLOW}: {', '.join(slow) or 'none'}")
+    if not only:
+        store("plainprograms", {"programs": rows, "arrays": arrays, "means": means})
+
+
+# Programs of such a speed-up are told of.
+SLOW = 0.7
+
+
+def _row_of_arrays(name: str, rounds: int) -> dict[str, Any]:
+    """A program of `_arrayprograms` as it is, with NumPy's arrays and with ours, and under `mb.compile`."""
     import mirabelle as mb
     from mirabelle.backends.host import kernels
 
-    rows = {}
-    print(f"{'program':16} {'NumPy ms':>9} {'ours ms':>9} {'first s':>8} {'over NumPy':>11} {'over Numba':>11}")
-    for name, f in PROGRAMS.items():
-        if only and only not in name:
-            continue
-        given = arguments(name)
-        ways: dict[str, tuple[Any, Any]] = {"numpy": (f, np.array), "ours": (mb.compile(f), mb.HostArray)}
-        numba_f = _numba(f, given)
-        if numba_f is not None:
-            ways["numba"] = numba_f, np.array
-        times: dict[str, list[float]] = {way: [] for way in ways}
-        first = 0.0
-        for turn in range((rounds or 5) + 2):
-            for way, (g, make) in ways.items():
-                if way == "numpy" and turn > 3:
-                    continue
-                mine = [make(x) if isinstance(x, np.ndarray) else x for x in given]
+    f, given = _arrayprograms.PROGRAMS[name][0], _arrayprograms.arguments(name)
+    ways: dict[str, tuple[Any, Any, Any]] = {
+        "numpy": (f, np, np.array),
+        "eager": (f, mb, mb.HostArray),
+        "compiled": (mb.compile(f), mb, mb.HostArray),
+    }
+    wanted = np.asarray(f(np, *[x.copy() for x in given]))
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    row: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # (what asks for elements of arrays: it is the program as it is)
+        for turn in range(rounds + CALLS_BEFORE):
+            for way, (g, xp, make) in ways.items():
+                mine = [make(x) for x in given]
                 began = time.perf_counter()
-                found = g(*mine)
-                for x in (found if isinstance(found, tuple) else (found,), *mine):
-                    mb.materialize(x) if isinstance(x, mb.AbstractArray) else None
+                found = g(xp, *mine)
+                mb.materialize(found) if isinstance(found, mb.AbstractArray) else None
                 took = time.perf_counter() - began
-                if way == "ours" and turn < 2:
-                    # (What it waits for is compiled beside, and loaded by the second call.)
-                    first = first or took
-                    kernels.settle()
-                    continue
-                times[way].append(took)
-        best = {way: min(t) for way, t in times.items()}
-        rows[name] = {"first_s": first, **{f"{way}_s": t for way, t in best.items()}}
-        numba_text = f"{best['numba'] / best['ours']:11.2f}" if "numba" in best else f"{'refused':>11}"
-        ours, numpy_s = best["ours"], best["numpy"]
-        print(
-            f"{name:16} {numpy_s * 1e3:9.2f} {ours * 1e3:9.3f} {first:8.2f} {numpy_s / ours:11.1f} {numba_text}"
-        )
-    if not only:
-        store("plainprograms", {"programs": rows})
+                if turn == 0:
+                    row[f"{way}_first_s"] = took
+                    close = np.allclose(np.asarray(found), wanted, rtol=1e-7, atol=1e-9)
+                    assert close, f"{name}, {way}: values differ from NumPy's"
+                if turn >= CALLS_BEFORE:
+                    times[way].append(took)
+            if turn < CALLS_BEFORE:
+                kernels.settle()
+    row |= {f"{way}_s": min(t) for way, t in times.items()}
+    ratios = [row["numpy_s"] / row[f"{way}_s"] for way in ("eager", "compiled")]
+    first, ms = row["compiled_first_s"], row["numpy_s"] * 1e3
+    print(f"{name:22} {ms:9.2f} {first:8.2f} {ratios[0]:8.2f} {ratios[1]:9.2f}", flush=True)
+    return row
+
+
+# By then all is compiled, and statements that come back are known.
+CALLS_BEFORE = 5
+
+
+def _row_beside_numba(name: str, rounds: int) -> dict[str, float]:
+    """A program of this module under `mb.compile`, beside Python with NumPy, and Numba."""
+    import mirabelle as mb
+    from mirabelle.backends.host import kernels
+
+    f, given = PROGRAMS[name], arguments(name)
+    ways: dict[str, tuple[Any, Any]] = {"numpy": (f, np.array), "ours": (mb.compile(f), mb.HostArray)}
+    numba_f = _numba(f, given)
+    if numba_f is not None:
+        ways["numba"] = numba_f, np.array
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    first = 0.0
+    for turn in range(rounds + 2):
+        for way, (g, make) in ways.items():
+            if way == "numpy" and turn > 3:
+                continue
+            mine = [make(x) if isinstance(x, np.ndarray) else x for x in given]
+            began = time.perf_counter()
+            found = g(*mine)
+            for x in (found if isinstance(found, tuple) else (found,), *mine):
+                mb.materialize(x) if isinstance(x, mb.AbstractArray) else None
+            took = time.perf_counter() - began
+            if way == "ours" and turn < 2:
+                # (What it waits for is compiled beside, and loaded by the second call.)
+                first = first or took
+                kernels.settle()
+                continue
+            times[way].append(took)
+    best = {way: min(t) for way, t in times.items()}
+    numba_text = f"{best['numba'] / best['ours']:11.2f}" if "numba" in best else f"{'refused':>11}"
+    ours, numpy_s = best["ours"], best["numpy"]
+    print(f"{name:16} {numpy_s * 1e3:9.2f} {ours * 1e3:9.3f} {first:8.2f} {numpy_s / ours:11.1f} {numba_text}")
+    return {"first_s": first, **{f"{way}_s": t for way, t in best.items()}}
 
 
 def _numba(f: Any, given: tuple[Any, ...]) -> Any:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
+from benchmarks import _arrayprograms
 from benchmarks.plainprograms import PROGRAMS, arguments
 
 
@@ -27,3 +28,19 @@ def test_programs_as_a_scientist_writes_them(name, place):
             a = mb.to_numpy(a) if isinstance(a, mb.AbstractArray) else a
             np.testing.assert_allclose(a, b, rtol=1e-10)
         assert c.scalar_reads <= (110 if name == "push" else 20)  # (whose loop asks for the greatest speed)
+
+
+# (Each is compiled by the benchmark, too, which compares.)
+COMPILED = ["life", "kalman", "epidemic", "percolation", "stump", "red_black"]
+
+
+@pytest.mark.parametrize("name", _arrayprograms.PROGRAMS)
+def test_programs_on_arrays(name):
+    f, given = _arrayprograms.PROGRAMS[name][0], _arrayprograms.arguments(name)
+    if name == "kalman":
+        given = (given[0][:30],)
+    wanted = np.asarray(f(np, *[x.copy() for x in given]))
+    for g in (f, mb.compile(f)) if name in COMPILED else (f,):
+        found = np.asarray(g(mb, *map(mb.HostArray, given)))
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)

@@ -319,6 +319,9 @@ def stack(
     [[ 1  2]
      [10 20]]
     """
+    quick = at_once(arrays, axis, stacked=True) if out is None and dtype is None else None
+    if quick is not None:
+        return quick
     given = alike("stack", arrays)
     if dtype is not None:
         given = [x.astype(dtype, casting=casting, copy=False) for x in given]

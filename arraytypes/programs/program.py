@@ -24,7 +24,7 @@ from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.passes import Passes
 from mirabelle.arraytypes.programs.pieces import family_of
 from mirabelle.arraytypes.programs.planning import planned
-from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
+from mirabelle.arraytypes.programs.running import in_c_order, plan_runner, with_known
 from mirabelle.arraytypes.programs.schedules import Schedule
 from mirabelle.arraytypes.programs.signature import Arguments
 from mirabelle.arraytypes.programs.steps import Plan
@@ -93,7 +93,10 @@ class Program:
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
         without = ("refined", "stacks") if self.captured.inner.home.rank == 3 else ()
-        self.outputs = self.passes.applied(self.decided.rewritten(self.captured.outputs), without)
+        outputs = self.captured.outputs
+        if owner.sizes != "any":  # (which compares graphs of several sizes)
+            outputs = with_known(self.captured.inner, outputs)
+        self.outputs = self.passes.applied(self.decided.rewritten(outputs), without)
         # What the passes did to this program. (They are the function's: the next program has its own.)
         self.record = self.passes.record
         clock.passed("transform")

@@ -15,7 +15,7 @@ from mirabelle.arraytypes.dense import DenseArray, force, wrap
 from mirabelle.arraytypes.library import matrix_product
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
-from mirabelle.arraytypes.programs.graph import Node, c_strides, data_node, rewritten
+from mirabelle.arraytypes.programs.graph import Fold, Map, Node, Product, c_strides, data_node, placed_as
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -45,26 +45,60 @@ def evaluate(inner: Any, nodes: tuple[Node, ...]) -> list[Any]:
     from mirabelle.arraytypes.programs.passes import simplified
 
     token = deciding.set(None)  # (what is decided is about the program, and not about what is known already)
+    wanted = (*nodes, *_on_the_way(nodes))
     try:
-        found = StepByStep(inner, planned(simplified(_with_known(inner, nodes)), [])).run([])
+        found = StepByStep(inner, planned(simplified(with_known(inner, wanted)), [])).run([])
     finally:
         deciding.reset(token)
-    for node, view in zip(nodes, found, strict=True):
+    for node, view in zip(wanted, found, strict=True):
         if node.operands:
             _evaluated[node] = inner, data_node(inner, view)
-    return found
+    return found[: len(nodes)]
 
 
 # What is known of nodes that are there: what is computed from them later begins with that.
 _evaluated: weakref.WeakKeyDictionary[Node, tuple[Any, Node]] = weakref.WeakKeyDictionary()
+# So many nodes are evaluated again and again, and values of so many elements are kept for what asks next.
+_AGAIN, _KEPT = 32, 1 << 12
 
 
-def _with_known(inner: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    def known(node: Node) -> Node:
-        family, found = _evaluated.get(node, (inner, node))
-        return found if family is inner else node
+def _on_the_way(nodes: tuple[Node, ...]) -> list[Node]:
+    """What is computed on the way to nodes, and is worth keeping.
 
-    return rewritten(nodes, known) if _evaluated else nodes
+    A loop whose turns each ask for a value that depends on the turn before would compute all turns at each.
+    """
+    seen: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        for x in stack.pop().operands:
+            if x.operands and x not in seen and x not in _evaluated:
+                seen.add(x)
+                stack.append(x)
+    if len(seen) <= _AGAIN:
+        return []
+    kept = [x for x in seen if isinstance(x, (Map, Product, Fold)) and x.size <= _KEPT and x not in nodes]
+    return sorted(kept, key=lambda x: x.serial)
+
+
+def with_known(inner: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes on what is known: what that was computed from is not looked at."""
+    made: dict[Node, Node] = {}
+    stack = list(nodes)
+    while stack:
+        node = stack[-1]
+        family, found = _evaluated.get(node, (None, node))
+        if family is inner or not node.operands:
+            made[node] = found
+        missing = [] if node in made else [x for x in node.operands if x not in made]
+        stack += missing
+        if missing:
+            continue
+        stack.pop()
+        if node not in made:
+            operands = tuple([made[x] for x in node.operands])
+            same = all(a is b for a, b in zip(operands, node.operands, strict=True))
+            made[node] = node if same else placed_as(node, node.rebuilt(operands))
+    return tuple([made[x] for x in nodes])
 
 
 @by_type

@@ -17,10 +17,10 @@ from compare import assert_same
 from kernelcatalogue import kernels, recording
 
 import mirabelle as mb
-from mirabelle.backends.gpu import operations
+from mirabelle.backends.gpu import keptkernels, operations
 from mirabelle.backends.gpu.lowering import lowered
 from mirabelle.backends.gpu.lowering_values import NotLowered
-from mirabelle.backends.hip import compiler, driver, modules
+from mirabelle.backends.hip import compiler, driver
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.tree import Broadcasted, Reduced
@@ -183,7 +183,7 @@ def card(monkeypatch, tmp_path):
     api.driver = types.SimpleNamespace(launchKernel=lambda *args: launches.append(args))
     for name, module in (("cupy", fake), ("cupy_backends.cuda.api", api)):
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(modules, "_loaded", {})
+    monkeypatch.setattr(keptkernels, "_loaded", {})
     made = driver.HipDriver(0)
     made.launches = launches
     with mb.settings.changed(cache_dir=str(tmp_path)):
@@ -214,12 +214,12 @@ def test_kernels_are_compiled_once_and_kept(card, monkeypatch):
         kernel = card.load(source, {})
         assert card.load(source, {}) is kernel
     assert c.compilations == 1 and asked == [(source.name, "gfx90a")]
-    modules._loaded.clear()  # another process
+    keptkernels._loaded.clear()  # another process
     card.load(source, {})
     assert len(asked) == 1
     assert card.library.loaded == [(b"\x7fELF " + source.name.encode(), "entry")] * 2
     card.architecture = "gfx942"
-    modules._loaded.clear()
+    keptkernels._loaded.clear()
     card.load(source, {})
     assert asked[-1][1] == "gfx942"
 

@@ -3,65 +3,41 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from pathlib import Path
 from typing import Any
 
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.host import diskcache
+from mirabelle.backends.gpu.keptkernels import kept, own_part
 from mirabelle.backends.host.compiler import _numba_version
-from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import DeviceError
-from mirabelle.dispatch.forks import ForkLock
-
-_lock = ForkLock()
-_loaded: dict[Any, Any] = {}
 
 
 def load(driver: Any, source: KernelText, functions: dict[str, Any], contract: bool) -> Any:
-    """The function of a kernel on the current card: found in memory, on disk, or compiled."""
-    key = (driver.index, source.text, source.codes, source.threads, contract, tuple(functions.values()))
-    with _lock:
-        found = _loaded.get(key)
-        if found is None:
-            if len(_loaded) > 8192:
-                _loaded.clear()
-            found = _loaded[key] = _made(driver, source, functions, contract)
-    return found
-
-
-def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: bool) -> Any:
+    """The function of a kernel on the current card."""
     from cupy.cuda import function
 
-    name = None
-    if not functions:  # what a user's function reads from around it is not in the source
-        name = diskcache.entry_key(
-            [
-                "cuda",
-                source.text,
-                *source.codes,
-                f"{contract} {source.threads} {driver.capability} {_WAIT}",
-                *_versions(),
-            ]
-        )
-        kept = diskcache.read(name)
-        if kept is not None:
-            code, entry = kept
-            try:
-                return _function(function, code, entry)
-            except Exception:
-                pass  # of another driver's making: compiled anew
-    if counters.active:
-        counters.add(compilations=1)
-    from mirabelle.backends.gpu.compiler import ptx_of
+    def depends_on() -> list[str]:
+        how = f"{contract} {source.threads} {driver.capability} {_WAIT}"
+        return ["cuda", source.text, *source.codes, how, *_versions()]
 
-    ptx, entry = ptx_of(source, functions, driver.capability, contract)
-    if driver.capability >= EARLY_FROM:
-        ptx = waiting(ptx)
-    code = linked(ptx, source.name, driver)
-    if name is not None:
-        diskcache.write(name, code, entry)
-    return _function(function, code, entry)
+    def loaded(code: bytes, entry: str) -> Any:
+        module = function.Module()
+        module.load(code)
+        return module.get_function(entry)
+
+    def made() -> tuple[bytes, str]:
+        from mirabelle.backends.gpu.compiler import ptx_of
+
+        ptx, entry = ptx_of(source, functions, driver.capability, contract)
+        if driver.capability >= EARLY_FROM:
+            ptx = waiting(ptx)
+        return linked(ptx, source.name, driver), entry
+
+    key = (driver.index, source.text, source.codes, source.threads, contract, tuple(functions.values()))
+    # (What a user's function reads from around it is not in the source.)
+    return kept(key, None if functions else depends_on, loaded, made)
 
 
 def waiting(ptx: str) -> str:
@@ -79,12 +55,6 @@ def waiting(ptx: str) -> str:
 EARLY_FROM = (9, 0)
 _ENTRY = re.compile(r"\.entry\s+[\w$.]+\s*\([^)]*\)[^{]*\{")
 _WAIT = "\n\tgriddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;"
-
-
-def _function(function: Any, code: bytes, entry: str) -> Any:
-    module = function.Module()
-    module.load(code)
-    return module.get_function(entry)
 
 
 def linked(ptx: str, name: str, driver: Any) -> bytes:
@@ -123,30 +93,14 @@ def _linked_by_toolkit(ptx: str, capability: tuple[int, int]) -> bytes:
         nvjitlink.destroy(handle)
 
 
+@functools.cache
 def _versions() -> tuple[str, ...]:
     """What else kernels depend on: the compiler, and mirabelle's own part in them."""
-    global _known
-    if _known is None:
-        import hashlib
+    from mirabelle.backends import gpu
 
-        from mirabelle.backends import gpu
-
-        digest = hashlib.sha256()
-        for path in sorted(Path(gpu.__path__[0]).glob("*.py")):
-            if path.name.startswith(
-                ("names", "elements", "atomics", "operations", "compiler", "lowering", "nvvm")
-            ):
-                digest.update(path.read_bytes())
-        _known = (
-            _numba_version(),
-            _numba_cuda_version(),
-            digest.hexdigest(),
-            str(ctypes.sizeof(ctypes.c_void_p)),
-        )
-    return _known
-
-
-_known: tuple[str, ...] | None = None
+    parts = ("names", "elements", "atomics", "operations", "compiler", "lowering", "nvvm")
+    address = str(ctypes.sizeof(ctypes.c_void_p))
+    return _numba_version(), _numba_cuda_version(), own_part([gpu], parts), address
 
 
 def _numba_cuda_version() -> str:

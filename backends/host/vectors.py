@@ -13,7 +13,6 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
@@ -55,7 +54,7 @@ def _stored(x: Any) -> Any:
     return node.view
 
 
-def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
+def _of_matrices(first: Any, second: Any) -> Any:
     """The type of a product that BLAS computes of vectors and matrices of these types."""
     if len(first.parameters) < 2 or len(second.parameters) < 2:
         return None
@@ -65,7 +64,7 @@ def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
         return None
     if second.parameters[0] != dtype or dtype.char not in "fdFD" or not {n1, second.parameters[1]} <= {1, 2}:
         return None
-    return first.family[dtype, n1 + second.parameters[1] - 2], dtype
+    return first.family[dtype, n1 + second.parameters[1] - 2]
 
 
 # Of two vectors of one of these dtypes NumPy's own inner product is called from C.
@@ -147,27 +146,10 @@ def _(first: Any, second: Any) -> Any:
     if lines is not None:
         return lines
     found = _of_matrices(first, second)
-    if found is None or found[0].ndim == 0:
+    if found is None or found.ndim == 0:
         return general
-    out, dtype = found
-    # A tree that meets a vector joins the kernel of the product: that is for the general method.
-    forces_first = second.ndim == 2 and first.ndim == 2
-    forces_second = first.ndim == 2
-
-    def matmul(x1: Any, x2: Any) -> Any:
-        a, b = _stored(x1), _stored(x2)
-        if a is None and forces_first:
-            a = evaluated(x1).view
-        if b is None and forces_second and a is not None:
-            b = evaluated(x2).view
-        if a is None or b is None or a.shape[-1] != b.shape[0]:
-            return general(x1, x2)
-        made = _array(out, quietly(product, a, b), dtype)
-        if counters.active:
-            _count(made, a, b)
-        return made
-
-    return _product(out, forces_first, matmul)
+    # (A tree that meets a vector joins the kernel of the product: that is for the general method.)
+    return _product(found, first.ndim == second.ndim == 2, general)
 
 
 @verbs.dot.generated(signature=(HostArray | View, HostArray | View))

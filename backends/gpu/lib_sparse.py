@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends import csr
+from mirabelle.backends.csr import index_dtype
 from mirabelle.backends.gpu import library
 from mirabelle.backends.gpu.lib_joining import spread
 from mirabelle.backends.gpu.lib_segments import combined_by_key, reduce_segments
@@ -25,11 +27,6 @@ def routine(name: str) -> Callable[[Any], Any]:
 
 
 # Form
-
-
-def index_dtype(shape: tuple[int, ...], count: int) -> np.dtype:
-    """32 bits wherever they do."""
-    return np.dtype(np.int32 if max(*shape, count) <= np.iinfo(np.int32).max else np.int64)
 
 
 def rows_of(xp: Any, indptr: Any) -> Any:
@@ -60,48 +57,6 @@ def of_keys(xp: Any, keys: Any, shape: tuple[int, int], count: int) -> tuple[Any
     return (keys % columns).astype(kind), indptr_of(xp, keys // columns, shape[0], kind)
 
 
-@routine("checked")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: tuple[int, int] | None) -> Any:
-    """(shape, None) for arrays that make a matrix as they are; (shape, (data, indices, indptr)) of others."""
-    for name, x in (("data", data), ("indices", indices), ("indptr", indptr)):
-        if x.ndim != 1:
-            raise ValueError(f"CSR is made of three vectors, and `{name}` has shape {x.shape}.")
-        if name != "data" and x.dtype.kind not in "iu":
-            raise ValueError(
-                f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32)."
-            )
-    if not indptr.size or int(indptr[0]) != 0 or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError("CSR: `indptr` starts with 0 and never falls: row i is data[indptr[i]:indptr[i + 1]].")
-    last = int(indptr[-1])
-    if data.size != indices.size or last != data.size:
-        raise ValueError(
-            "CSR: `data` and `indices` are as long as the last element of `indptr` says; they have "
-            f"{data.size} and {indices.size} elements, and it is {last}."
-        )
-    if shape is None:
-        shape = (indptr.size - 1, int(indices.max()) + 1 if indices.size else 0)
-    if indptr.size != shape[0] + 1:
-        raise ValueError(
-            f"CSR: `indptr` has one element more than there are rows; {indptr.size} for {shape[0]}."
-        )
-    _check_within("indices", indices, shape[1])
-    rows = rows_of(xp, indptr)
-    ascending = (indices[1:] > indices[:-1]) | (rows[1:] > rows[:-1])
-    kind = index_dtype(shape, data.size)
-    if bool(ascending.all()) and indices.dtype == indptr.dtype == kind:
-        return shape, None
-    return shape, of_triples(xp, data, rows, indices, shape)
-
-
-def _check_within(name: str, x: Any, n: int) -> None:
-    if not x.size:
-        return
-    low, high = int(x.min()), int(x.max())
-    if low < 0 or high >= n:
-        bad = low if low < 0 else high
-        raise ValueError(f"CSR: `{name}` holds {bad}, and there are only 0 to {n - 1}. Give a larger shape=.")
-
-
 def of_triples(xp: Any, data: Any, i: Any, j: Any, shape: tuple[int, int]) -> Any:
     kind = index_dtype(shape, data.size)
     if not data.size:
@@ -127,41 +82,10 @@ def _from_pairs(xp: Any, data: Any, i: Any, j: Any, shape: tuple[int, int], kind
     return data, j[first].astype(kind), indptr_of(xp, i[first], shape[0], kind)
 
 
-@routine("from_triples")
-def _(xp: Any, data: Any, i: Any, j: Any, *, shape: tuple[int, int] | None) -> Any:
-    if not data.ndim == i.ndim == j.ndim == 1 or not data.size == i.size == j.size:
-        raise ValueError(
-            "CSR of triples (data, (i, j)) takes three vectors of one length; these have shapes "
-            f"{data.shape}, {i.shape} and {j.shape}."
-        )
-    if data.size and (i.dtype.kind not in "iu" or j.dtype.kind not in "iu"):
-        raise ValueError(f"CSR: rows and columns are integers, not {i.dtype.name} and {j.dtype.name}.")
-    i, j = i.astype(np.int64), j.astype(np.int64)
-    if shape is None:
-        shape = (int(i.max()) + 1, int(j.max()) + 1) if data.size else (0, 0)
-    _check_within("i", i, shape[0])
-    _check_within("j", j, shape[1])
-    return shape, of_triples(xp, data, i, j, shape)
-
-
-@routine("from_dense")
-def _(xp: Any, a: Any) -> Any:
-    i, j = nonzero(xp, a)
-    kind = index_dtype(a.shape, i.size)
-    return a[i, j], j.astype(kind), indptr_of(xp, i, a.shape[0], kind)
-
-
-@routine("dense")
-def dense(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: tuple[int, int]) -> Any:
-    out = xp.zeros(shape, data.dtype)
-    if data.size:
-        out[rows_of(xp, indptr), indices] = data
-    return out
-
-
-@routine("rows")
-def _(xp: Any, indptr: Any) -> Any:
-    return rows_of(xp, indptr)
+_composed = csr.routines(csr.Place(rows_of, indptr_of, of_triples, nonzero))
+for _name, _routine in _composed.items():
+    routine(_name)(_routine)
+dense = _composed["dense"]
 
 
 # Patterns
@@ -236,34 +160,6 @@ def _(xp: Any, data: Any, indices: Any, indptr: Any, i: Any, j: Any, *, columns:
     return _entry_or_zero(xp, data, _found(xp, keys_of(xp, indices, indptr, columns), wanted))
 
 
-@routine("position")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, j: int) -> Any:
-    """Where the entry (i, j) stands, -1 if it is not stored."""
-    return _position(xp, indices, indptr, i, j)
-
-
-@routine("entry")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, j: int) -> Any:
-    at = _position(xp, indices, indptr, i, j)
-    return data[at].copy() if at >= 0 else xp.zeros((), data.dtype)
-
-
-def _position(xp: Any, indices: Any, indptr: Any, i: int, j: int) -> int:
-    start, stop = (int(n) for n in indptr[i : i + 2].tolist())
-    if start == stop:
-        return -1
-    at = start + int(xp.searchsorted(indices[start:stop], xp.asarray(j, dtype=indices.dtype)))
-    return at if at < stop and int(indices[at]) == j else -1
-
-
-@routine("row")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, columns: int) -> Any:
-    out = xp.zeros(columns, data.dtype)
-    start, stop = (int(n) for n in indptr[i : i + 2].tolist())
-    out[indices[start:stop]] = data[start:stop]
-    return out
-
-
 @routine("block")
 def _(
     xp: Any, data: Any, indices: Any, indptr: Any, rows: Any, along: tuple[int, int, int], *, columns: int
@@ -285,24 +181,3 @@ def _(
         if step < 0:
             return of_triples(xp, values, i, j, shape)
     return values, j.astype(kind), indptr_of(xp, i, rows.size, kind)
-
-
-@routine("diagonal")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, *, offset: int, length: int) -> Any:
-    out = xp.zeros(length, data.dtype)
-    rows = rows_of(xp, indptr)
-    on = nonzero(xp, indices - rows == offset)[0]
-    out[xp.minimum(rows, indices)[on]] = data[on]
-    return out
-
-
-@routine("sum")
-def _(xp: Any, data: Any, indices: Any, indptr: Any, b: Any, *, dtype: Any, signs: Any) -> Any:
-    """A dense matrix plus a sparse one, each with its sign."""
-    out = b.astype(dtype)
-    if signs[1] < 0:
-        out = xp.negative(out)
-    if data.size:
-        at = rows_of(xp, indptr), indices
-        out[at] = out[at] + data if signs[0] > 0 else out[at] - data
-    return out

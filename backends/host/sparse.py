@@ -18,6 +18,8 @@ import numpy as np
 
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends import csr
+from mirabelle.backends.csr import index_dtype
 from mirabelle.backends.host import threads
 from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
@@ -40,49 +42,6 @@ def routine(name: str) -> Callable[[Any], Any]:
 
 
 # Form
-
-
-@routine("checked")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, int] | None) -> Any:
-    """(shape, None) for arrays that make a matrix as they are; (shape, (data, indices, indptr)) of others."""
-    for name, x in (("data", data), ("indices", indices), ("indptr", indptr)):
-        if x.ndim != 1:
-            raise ValueError(f"CSR is made of three vectors, and `{name}` has shape {x.shape}.")
-        if name != "data" and x.dtype.kind not in "iu":
-            raise ValueError(
-                f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32)."
-            )
-    if not indptr.size or indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ValueError("CSR: `indptr` starts with 0 and never falls: row i is data[indptr[i]:indptr[i + 1]].")
-    if data.size != indices.size or indptr[-1] != data.size:
-        raise ValueError(
-            "CSR: `data` and `indices` are as long as the last element of `indptr` says; they have "
-            f"{data.size} and {indices.size} elements, and it is {indptr[-1]}."
-        )
-    if shape is None:
-        shape = (indptr.size - 1, int(indices.max()) + 1 if indices.size else 0)
-    if indptr.size != shape[0] + 1:
-        raise ValueError(
-            f"CSR: `indptr` has one element more than there are rows; {indptr.size} for {shape[0]}."
-        )
-    _check_within("indices", indices, shape[1])
-    rows = _rows(indptr)
-    ascending = (np.diff(indices) > 0) | (np.diff(rows) > 0)
-    kind = index_dtype(shape, data.size)
-    if ascending.all() and indices.dtype == indptr.dtype == kind:
-        return shape, None
-    return shape, _from_triples(data, rows, indices, shape)
-
-
-def _check_within(name: str, x: np.ndarray, n: int) -> None:
-    if x.size and (x.min() < 0 or x.max() >= n):
-        bad = x.min() if x.min() < 0 else x.max()
-        raise ValueError(f"CSR: `{name}` holds {bad}, and there are only 0 to {n - 1}. Give a larger shape=.")
-
-
-def index_dtype(shape: tuple[int, ...], count: int) -> np.dtype:
-    """32 bits wherever they do."""
-    return np.dtype(np.int32 if max(*shape, count) <= np.iinfo(np.int32).max else np.int64)
 
 
 def _rows(indptr: np.ndarray) -> np.ndarray:
@@ -140,40 +99,21 @@ def _dealt(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int
     return values, indices, indptr
 
 
-@routine("from_triples")
-def _(data: np.ndarray, i: np.ndarray, j: np.ndarray, *, shape: tuple[int, int] | None) -> Any:
-    if not data.ndim == i.ndim == j.ndim == 1 or not data.size == i.size == j.size:
-        raise ValueError(
-            "CSR of triples (data, (i, j)) takes three vectors of one length; these have shapes "
-            f"{data.shape}, {i.shape} and {j.shape}."
-        )
-    if data.size and (i.dtype.kind not in "iu" or j.dtype.kind not in "iu"):
-        raise ValueError(f"CSR: rows and columns are integers, not {i.dtype.name} and {j.dtype.name}.")
-    i, j = (x if x.dtype.char in "ilq" else x.astype(np.int64) for x in (i, j))
-    if shape is None:
-        shape = (int(i.max(initial=-1)) + 1, int(j.max(initial=-1)) + 1)
-    _check_within("i", i, shape[0])
-    _check_within("j", j, shape[1])
-    return shape, _from_triples(data, i, j, shape)
+def _on_numpy(f: Callable[..., Any]) -> Callable[..., Any]:
+    def _(*arrays: Any, **options: Any) -> Any:
+        return f(np, *arrays, **options)
+
+    return _
 
 
-@routine("from_dense")
-def _(a: np.ndarray) -> Any:
-    i, j = np.nonzero(a)
-    kind = index_dtype(a.shape, i.size)
-    return a[i, j], j.astype(kind), _indptr(i, a.shape[0], kind)
-
-
-@routine("dense")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, int]) -> Any:
-    out = np.zeros(shape, data.dtype)
-    out[_rows(indptr), indices] = data
-    return out
-
-
-@routine("rows")
-def _(indptr: np.ndarray) -> Any:
-    return _rows(indptr)
+_PLACE = csr.Place(
+    lambda xp, indptr: _rows(indptr),
+    lambda xp, rows, n, kind: _indptr(rows, n, kind),
+    lambda xp, data, i, j, shape: _from_triples(data, i, j, shape),
+    lambda xp, a: np.nonzero(a),
+)
+for _name, _routine in csr.routines(_PLACE).items():
+    routine(_name)(_on_numpy(_routine))
 
 
 @routine("joined")
@@ -256,32 +196,6 @@ def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, i: Any, j: Any,
     return np.where(keys[at] == wanted, data[at], data.dtype.type(0))
 
 
-@routine("position")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, j: int) -> Any:
-    """Where the entry (i, j) stands, -1 if it is not stored."""
-    return _position(indices, indptr, i, j)
-
-
-@routine("entry")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, j: int) -> Any:
-    at = _position(indices, indptr, i, j)
-    return data[at] if at >= 0 else data.dtype.type(0)
-
-
-def _position(indices: np.ndarray, indptr: np.ndarray, i: int, j: int) -> int:
-    start, stop = int(indptr[i]), int(indptr[i + 1])
-    at = start + int(np.searchsorted(indices[start:stop], j))
-    return at if at < stop and indices[at] == j else -1
-
-
-@routine("row")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, columns: int) -> Any:
-    out = np.zeros(columns, data.dtype)
-    part = slice(int(indptr[i]), int(indptr[i + 1]))
-    out[indices[part]] = data[part]
-    return out
-
-
 @routine("block")
 def _(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, rows: np.ndarray, along: tuple[int, int, int],
@@ -329,26 +243,6 @@ def _taken(
     taken, values = (pool.empty((int(begins[-1]),), d) for d in (kind, data.dtype))
     in_c.csr_taken(*parts, begins, taken, values)
     return values, taken, begins.astype(kind, copy=False)
-
-
-@routine("diagonal")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, offset: int, length: int) -> Any:
-    out = np.zeros(length, data.dtype)
-    rows = _rows(indptr)
-    on = indices - rows == offset
-    out[np.minimum(rows, indices)[on]] = data[on]
-    return out
-
-
-@routine("sum")
-def _(
-    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, dense: np.ndarray, *, dtype: Any, signs: Any
-) -> Any:
-    """A dense matrix plus a sparse one, each with its sign."""
-    out = np.negative(dense, dtype=dtype) if signs[1] < 0 else dense.astype(dtype)
-    at = _rows(indptr), indices
-    out[at] = out[at] + data if signs[0] > 0 else out[at] - data
-    return out
 
 
 _LINES: dict[str, Any] = {

@@ -611,6 +611,7 @@ _LATER = {
 }
 
 # Names that moved: the old ones hold for one version. (Where a name comes from now, and the name.)
+_MOVED_SINCE, _GONE_IN = "2026-11", "0.2"
 _MOVED = {
     "types": """
         Adjoint BroadcastTo Conj Counters DenseArray DiagonalView Dual Explanation GPUArray Graph
@@ -653,7 +654,8 @@ def _unknown(name: str) -> _typing.Any:
     for space, names in _MOVED.items():
         if name in names.split():
             _warnings.warn(
-                f"mb.{name} is mb.{space}.{name} now. The old name goes with the next version.",
+                f"mb.{name} is mb.{space}.{name} since {_MOVED_SINCE}. The old name goes with version "
+                f"{_GONE_IN}.",
                 DeprecationWarning,
                 stacklevel=3,
             )

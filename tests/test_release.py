@@ -30,6 +30,33 @@ def test_versions_agree(file, said):
     assert re.search(said, (ROOT / file).read_text(), re.MULTILINE)[1] == mb.__version__
 
 
+def test_what_is_deprecated_has_a_date_and_is_gone_with_the_version_it_names():
+    assert re.fullmatch(r"20\d\d-\d\d", mb._MOVED_SINCE)
+    ours, theirs = ([int(n) for n in v.split(".")[:2]] for v in (mb.__version__, mb._GONE_IN))
+    assert ours < theirs, "the names of mb._MOVED go with this version"
+    said = (ROOT / "packaging/README.md").read_text()
+    assert f"| {mb._MOVED_SINCE} | {mb._GONE_IN} |" in said
+    with pytest.warns(DeprecationWarning, match=rf"since {mb._MOVED_SINCE}\..*version {mb._GONE_IN}"):
+        mb._unknown("Transpose")
+
+
+def test_cibuildwheel_runs_tests_that_are_there():
+    """(From a copy: in the checkout `mirabelle` is a folder that lacks most of the package.)"""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert all((ROOT / name).exists() for name in told["test-sources"])
+    command = told["test-command"].split()
+    assert command[:3] == ["python", "-m", "pytest"]
+    assert all((ROOT / name).exists() for name in command if name.endswith(".py"))
+
+
+def test_every_package_is_installed():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    tops = ("mirabelle", "dispatch", "arraytypes", "backends", "dg")
+    found = {p.parent.relative_to(ROOT) for top in tops for p in (ROOT / top).rglob("__init__.py")}
+    names = {".".join(p.parts if p.parts[0] == "mirabelle" else ("mirabelle", *p.parts)) for p in found}
+    assert names == set(told["packages"])
+
+
 def test_the_recipe_asks_for_what_the_package_asks_for():
     recipe = (ROOT / "packaging/conda/meta.yaml").read_text()
     for requirement in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]:

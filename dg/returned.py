@@ -40,6 +40,27 @@ def called(function: Any) -> str:
     return f"`{name}` ({code.co_filename}:{code.co_firstlineno})" if code else f"`{name}`"
 
 
+def check_takes(function: Any, names: str) -> None:
+    """Is a function one of these parameters? (Of one that does not say nothing is known.)
+
+    >>> check_takes(lambda x: x, "x, t")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    TypeError: `<lambda>` (...) is called as f(x, t), and takes (x): write it as `lambda x, t: ...`.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*names.split(", "))
+    except TypeError:
+        raise TypeError(
+            f"{called(function)} is called as f({names}), and takes {signature}: write it as "
+            f"`lambda {names}: ...`."
+        ) from None
+
+
 def described(values: Any) -> str:
     """What came, in a few words.
 

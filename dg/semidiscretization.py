@@ -18,7 +18,7 @@ from mirabelle.dg.equations.base import dot
 from mirabelle.dg.fluxes import SHARP
 from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
-from mirabelle.dg.returned import called, described, one_each
+from mirabelle.dg.returned import called, check_takes, described, one_each
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
 from mirabelle.dg.stability import stable_step
 
@@ -144,6 +144,8 @@ class Semidiscretization:
                 f"The source is {source!r}, and has to be a function: `source=lambda u, x, t, equations: "
                 f"({('0.0, ' * len(equations)).strip()})`."
             )
+        if source is not None:
+            check_takes(source, "u, x, t, equations")
         if solver.artificial_viscosity is not None:
             equations = solver.artificial_viscosity.regularised(equations)
         self._kept: dict[Any, Any] = {}
@@ -246,6 +248,7 @@ class Semidiscretization:
         (Nodes on faces count as inside of their cell by some rounding errors: of a jump along faces each cell
         gets its own side.)
         """
+        check_takes(function, "x, t")
         like = self.x[0] * 0.0
         values = self._one_a_field(function(self._inside(), t), function, like.shape)
         return mb.materialize(mb.astype(mb.stack([like + v for v in values]), self.dtype))
@@ -383,6 +386,7 @@ class Semidiscretization:
     ) -> dict[str, tuple[float, float]]:
         """(L2, Linf) of the error of each conservative field; L2 is taken by a finer quadrature, over the root
         of the volume."""
+        check_takes(exact, "x, t")
         degree = 2 * self.solver.order + 4
         points, w = self.element.quadrature(degree)
         x = tuple(self._positions(points))

@@ -136,7 +136,8 @@ def concatenate(
         if x.ndim != first.ndim:
             raise ValueError(
                 "all the input array dimensions except for the concatenation axis must match exactly, but the "
-                f"array at index 0 has {first.ndim} dimension(s) and the array at index {i} has {x.ndim}"
+                f"array at index 0 has {first.ndim} dimension(s) and the array at index {i} has {x.ndim}. Give "
+                "the smaller one an axis: `x[None, :]` is a row, `x[:, None]` a column."
             )
         if x.shape == first.shape:
             continue
@@ -145,7 +146,7 @@ def concatenate(
                 raise ValueError(
                     "all the input array dimensions except for the concatenation axis must match exactly, but "
                     f"along dimension {d}, the array at index 0 has size {n} and the array at index {i} has "
-                    f"size {m}"
+                    f"size {m}. Cut or pad one of them, `mb.pad(x, ...)`, or join along another axis."
                 )
     leading = next((x for x in parts if x.carries_derivatives), None)
     if leading is not None:  # a type that has a way of its own

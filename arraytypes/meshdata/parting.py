@@ -149,6 +149,11 @@ def divided_part(
     >>> mesh = md.part(md.unit_square(2)).mesh
     >>> V = md.space(mesh, "P", 2)
     """
+    if mesh is not None and not hasattr(mesh, "topology"):
+        raise TypeError(
+            f"md.part takes a mesh, and not a {type(mesh).__name__}: `md.part(md.unit_square(16))`. One in a "
+            "file is read first: `md.part(md.read_mesh(path))`."
+        )
     comm = communicator() if comm is None else comm
     if root is None:
         ranks = comm.size

@@ -227,6 +227,8 @@ def main() -> int:
                     unclean += 1
                     print(json.dumps(found), file=log, flush=True)
                     print(f"run {number}: {found['work']}, {found['end']}: {found['status']}", flush=True)
+                if (number - given.first) % 100 == 99:
+                    print(f"{number - given.first + 1} runs, {unclean} unclean", flush=True)
     finally:
         for process in busy:
             process.kill()

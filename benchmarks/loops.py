@@ -20,6 +20,7 @@ import numpy as np
 import mirabelle as mb
 from benchmarks._measure import check, geometric_mean, store, warm_up
 from benchmarks._table import show
+from benchmarks.gpu._card import Card
 
 SIZES = (10, 500, 20_000, 200_000, 2_000_000)
 # At least so many times NumPy's speed, by size.
@@ -333,4 +334,5 @@ def run(only: str = "", array: str = "", out: str = "", sizes: str = "", seconds
         rows,
     )
     if not only and not sizes:
-        store(out or ("loops" if family is mb.HostArray else "gpu_loops"), {"cases": record})
+        card = {} if family is mb.HostArray else {"card": Card().facts()}
+        store(out or ("loops" if family is mb.HostArray else "gpu_loops"), {**card, "cases": record})

@@ -102,7 +102,7 @@ class _Builder:
             elif kind is Broadcasted:
                 if a.value is not None:
                     refs.append(self.leaf(a.value))
-                elif a.shape == shape or not _hoisted(a, shape):
+                elif a.shape == shape or not hoisted(a, shape):
                     ref = self.seen.get(id(a))
                     if ref is None:
                         ref = self.visit(a)
@@ -280,7 +280,7 @@ def _reach(
     return found
 
 
-def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
+def hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
     """Is a subtree of a smaller shape computed first, once per element of its own?"""
     if math.prod(node.shape) * 2 > math.prod(shape):
         return False

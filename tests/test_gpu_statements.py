@@ -179,7 +179,7 @@ def test_random_statements_on_parts(seed):
     for _ in range(14):
         i, j, k = (int(n) for n in rng.integers(0, 3, 3))
         to, here, there = part(), part(), part()
-        what, c = int(rng.integers(12)), float(rng.random())
+        what, c = int(rng.integers(16)), float(rng.random())
         pair = []
         for xp, A in ((np, numpys), (mb, ours)):
             if what == 0:
@@ -204,6 +204,16 @@ def test_random_statements_on_parts(seed):
                 A[i][...] = xp.minimum(A[i], A[i][:, 2, None] + A[j][3])
             elif what == 10:
                 pair.append(A[i][to] * 2.0)
+            elif what == 11:  # (columns and rows, of the same array or of others, in it or beside it)
+                A[i][to] -= A[j][to[0], 5, None] * (A[k][4, to[1]] * c)
+            elif what == 12:
+                A[i][...] = A[j][:, :1] * xp.sqrt(A[k][2]) - A[i]
+            elif what == 13:
+                pair.append((A[j][0] * c)[None, :] - A[i])
+            elif what == 14:
+                held = A[i][to[0], 2, None] * (A[i][3, to[1]] * c)
+                A[i][to] -= held
+                pair.append(held * 1.0)
             else:
                 pair.append(A[i] * c + A[j])
         kept.append(pair)

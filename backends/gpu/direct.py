@@ -28,7 +28,7 @@ from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE, forgetting
 from mirabelle.dispatch.promotion import intern
-from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
+from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, hoisted, worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, evaluating, may_write, new_leaf
 
 # Trees of more operations are scheduled: their parts may be worth storing.
@@ -85,7 +85,9 @@ def _walk(
                     else:
                         key.append(~leaves.index(a))
                     continue
-                if a.shape != shape and (a.shape or a.evaluations or dag_cost(a) > LAUNCH):
+                if a.shape != shape and (
+                    hoisted(a, shape) if a.shape else a.evaluations or dag_cost(a) > LAUNCH
+                ):
                     raise NotDirect
                 if a.holders > 1:
                     # Somebody else holds it: the rule of `schedule` says whether it is stored.
@@ -234,14 +236,15 @@ def evaluate(node: Any) -> Leaf | None:
         return None
     if not leaves or 0 in shape:
         return None
-    if leaves[0].shape != shape:
+    full = next((i for i, leaf in enumerate(leaves) if leaf.shape == shape), None)
+    if full is None:
         return None
     out = None
-    if not apart and not leaves[0].view.family.driver().recorders:
+    if not apart and not leaves[full].view.family.driver().recorders:
         # (A graph that wrote over what it reads would compute something else each time it is replayed.)
         out = _dying(leaves, key, shape, node.sig.out)
     if out is None:
-        first = leaves[0].view
+        first = leaves[full].view
         order = "C" if first.contiguous or not first.flags.f_contiguous else "F"
         out = first.family._empty(shape, node.sig.out, order)
     plan = _plan(node, key, leaves, scalars, out)
@@ -494,7 +497,7 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
     if not _undisturbed(parts, leaves, target):
         return False
     reads = any(x.root is leaf for x in leaves) if parts else False
-    if reads and apart and _reached(apart, leaf):
+    if reads and apart and _reached(apart, leaf, target):
         return False  # somebody holds a part of the tree, and would read what was written
     plan = _plan(node, key, leaves, scalars, target)
     if plan is False:
@@ -514,13 +517,13 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
     return True
 
 
-def _reached(held: list[Any], leaf: Leaf) -> bool:
-    """Does one of these nodes read some of a leaf's memory, or is it a value that lies there?"""
+def _reached(held: list[Any], leaf: Leaf, target: Any = None) -> bool:
+    """Does one of these nodes read some of a leaf's memory (of `target`, a view of it), or lie there?"""
     stack = list(held)
     while stack:
         x = stack.pop()
         if type(x) is Leaf:
-            if x is leaf or x.root is leaf:
+            if x is leaf or (x.root is leaf and (target is None or not are_apart(x.view, target))):
                 return True
         elif type(x) is Broadcasted:
             stack += [x.value] if x.value is not None else x.args or ()

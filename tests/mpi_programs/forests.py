@@ -662,7 +662,7 @@ def after_a_failure(comm):
         else:
             raise AssertionError("nobody said that a rank failed")
         values = np.arange(4.0) + 10 * comm.rank
-        x[...] = values
+        x[...] = LOCAL(values)
         with mb.count() as c:
             forest.bcast(x)
         assert c.messages == (comm.rank < comm.size - 1)

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.gpu.library import on_card, routine
+from mirabelle.backends.toeplitz import fast_length
 
 # From this many products on, and with a filter of this length, transforms are quicker than sums.
 _MANY, _LONG = 1 << 28, 1 << 9
 # The most products that are formed at a time.
 _BLOCK = 1 << 22
+# The prime factors of lengths that cuFFT is quick for.
+FACTORS = (2, 3, 5, 7)
 # A thread adds up filters of this length; longer ones too, if there are this many places.
 _SHORT, _THREADS = 1 << 10, 1 << 15
 
@@ -106,22 +109,10 @@ def _sums(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:
 
 
 def _transformed(xp: Any, a: Any, v: Any) -> Any:
-    size = fast_length(a.size + v.size - 1)
+    size = fast_length(a.size + v.size - 1, FACTORS)
     v = v[::-1]
     if a.dtype.kind == "c":
         found = xp.fft.ifft(xp.fft.fft(a, size) * xp.fft.fft(v, size), size)
     else:
         found = xp.fft.irfft(xp.fft.rfft(a, size) * xp.fft.rfft(v, size), size)
     return found[: a.size + v.size - 1].astype(a.dtype, copy=False)
-
-
-def fast_length(n: int) -> int:
-    """The next length that has only small prime factors."""
-    while True:
-        m = n
-        for p in (2, 3, 5, 7):
-            while m % p == 0:
-                m //= p
-        if m == 1:
-            return n
-        n += 1

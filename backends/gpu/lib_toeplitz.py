@@ -1,8 +1,4 @@
-"""Products and solves of Toeplitz and circulant matrices, and of Kronecker sums, on a card.
-
-A Toeplitz matrix comes as the entries of its diagonals, from the upper right corner to the lower left
-one: T[i, j] = diagonals[i - j + columns - 1]. A circulant one comes as its first column.
-"""
+"""Toeplitz and circulant matrices (see `backends/toeplitz.py`), and Kronecker sums, on a card."""
 
 from __future__ import annotations
 
@@ -12,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_convolution import fast_length
+from mirabelle.backends.gpu.lib_convolution import FACTORS
 from mirabelle.backends.gpu.lib_linalg import eig
 from mirabelle.backends.gpu.lib_products import matmul
 from mirabelle.backends.gpu.lib_systems import solve
 from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.toeplitz import Place, routines
 
 # Below this many entries of the matrix a direct product is as quick, and exact to the last bits.
 _SMALL = 1 << 20
@@ -30,64 +27,16 @@ def toeplitz(xp: Any, diagonals: Any, rows: int, columns: int) -> Any:
     return diagonals[i - j + (columns - 1)]
 
 
-@routine("toeplitz_product")
-def toeplitz_product(xp: Any, diagonals: Any, b: Any, *, shape: tuple[int, int], left: bool) -> Any:
-    """T @ b, or b @ T."""
-    rows, columns = shape
-    if not left:  # as the product of the transposes
-        diagonals, columns, rows = diagonals[::-1], rows, columns
-    b = _standing(b, left)
-    dtype = np.result_type(diagonals.dtype, b.dtype)
-    if not (diagonals.size and b.size):
-        out = xp.zeros((*b.shape[:-2], rows, *b.shape[-1:]) if b.ndim > 1 else (rows,), dtype)
-    elif rows * columns <= _SMALL or dtype.kind not in "fc":
-        out = matmul(xp, toeplitz(xp, diagonals, rows, columns), b)
-    else:
-        found = _convolved(xp, diagonals, b, fast_length(diagonals.size))
-        out = _of_shape(xp, found[..., columns - 1 : columns - 1 + rows, :], b)
-        if not bool(xp.isfinite(out).all()):  # one such entry spreads over all of a transform
-            out = matmul(xp, toeplitz(xp, diagonals, rows, columns), b)
-    return _standing(out, left)
+def _direct(xp: Any, diagonals: Any, b: Any, rows: int, columns: int) -> Any:
+    return matmul(xp, toeplitz(xp, diagonals, rows, columns), b)
 
 
-@routine("circulant_product")
-def _(xp: Any, column: Any, b: Any, *, left: bool) -> Any:
-    """C @ b, or b @ C."""
-    n = column.size
-    if not left:
-        column = xp.roll(column[::-1], 1)
-    b = _standing(b, left)
-    dtype = np.result_type(column.dtype, b.dtype)
-    if not (n and b.size):
-        out = xp.zeros(b.shape, dtype)
-    elif n * n <= _SMALL or dtype.kind not in "fc":
-        out = matmul(xp, _circulant(xp, column), b)
-    else:
-        out = _of_shape(xp, _convolved(xp, column, b, n), b)
-        if not bool(xp.isfinite(out).all()):
-            out = matmul(xp, _circulant(xp, column), b)
-    return _standing(out, left)
+def _is_direct(dtype: np.dtype, b: Any, entries: int) -> bool:
+    return entries <= _SMALL or dtype.kind not in "fc"
 
 
-def _circulant(xp: Any, column: Any) -> Any:
-    return toeplitz(xp, xp.concatenate([column[1:], column]), column.size, column.size)
-
-
-def _standing(b: Any, left: bool) -> Any:
-    return b if left or b.ndim == 1 else b.swapaxes(-1, -2)
-
-
-def _convolved(xp: Any, a: Any, b: Any, size: int) -> Any:
-    """The circular convolution of a vector with columns."""
-    dtype = np.result_type(a.dtype, b.dtype)
-    columns = b[:, None] if b.ndim == 1 else b
-    forward, backward = (xp.fft.fft, xp.fft.ifft) if dtype.kind == "c" else (xp.fft.rfft, xp.fft.irfft)
-    product = forward(a, size)[:, None] * forward(columns, size, axis=-2)
-    return backward(product, size, axis=-2).astype(dtype, copy=False)
-
-
-def _of_shape(xp: Any, out: Any, b: Any) -> Any:
-    return xp.ascontiguousarray(out[:, 0] if b.ndim == 1 else out)
+for _name, _routine in routines(Place(_is_direct, _direct, lambda xp: xp.fft, FACTORS)).items():
+    routine(_name)(_routine)
 
 
 @routine("toeplitz_solve")

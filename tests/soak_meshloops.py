@@ -1,4 +1,8 @@
-"""Random loops over mesh points in any number: `python -m tests.soak_meshloops 2000`."""
+"""Random loops over mesh points in any number: `python -m tests.soak_meshloops 2000`.
+
+python -m tests.soak_meshloops 2000 500        # from number 500 on
+python -m tests.soak_meshloops 2000 0 3        # on one process, and divided over 3 (threads) in all layouts
+"""
 
 import sys
 
@@ -9,7 +13,30 @@ from mirabelle.backends.host import meshloops
 from tests import test_meshdata_loops as loops
 
 
-def main(count: int, first: int = 0) -> int:
+def divided(count: int, first: int, ranks: int) -> int:
+    """Loops, and programs on random meshes and spaces, with the constructor of arrays swapped."""
+    from pathlib import Path
+
+    sys.path[:0] = [str(Path(__file__).parent)]
+    import test_meshdata_shared as shared
+
+    failed = 0
+    for seed in range(first, first + count):
+        for kind in ("HostArray", "RefArray"):
+            try:
+                shared.one_of_all(seed, kind, ranks)
+                if kind == "HostArray":
+                    shared.of_a_space(seed, [ranks])
+            except Exception as e:
+                failed += 1
+                print(f"seed {seed}, {kind}: {type(e).__name__}: {str(e)[:600]}", flush=True)
+    print(f"{count} random loops and programs over {ranks} processes: {failed} failed")
+    return bool(failed)
+
+
+def main(count: int, first: int = 0, ranks: int = 0) -> int:
+    if ranks:
+        return divided(count, first, ranks)
     failed = 0
     for seed in range(first, first + count):
         for kind in loops.KINDS:

@@ -109,10 +109,23 @@ def spread(u, K):
         K[i, (i + 1) % u.shape[0]] -= u[i]
 
 
-@pytest.mark.parametrize("which", range(len(SPACES)))
-def test_spaces(which):
-    make, family, degree, components = SPACES[which]
-    rng = np.random.default_rng(which)
+def some_space(rng):
+    """A mesh, and what is on it."""
+    n, m = (int(k) for k in rng.integers(1, 4, 2))
+    make, families = [
+        (lambda: md.interval(n * m), [("P", 3), ("DP", 2)]),
+        (lambda: md.unit_square(n, m), [("P", 3), ("DP", 1), ("RT", 1), ("N", 1)]),
+        (lambda: md.unit_square(n, m, shape="quadrilateral"), [("Q", 2), ("Q", 1)]),
+        (lambda: md.unit_cube(1), [("P", 2), ("DP", 0)]),
+    ][rng.integers(4)]
+    family, degree = families[rng.integers(len(families))]
+    components = None if family in ("RT", "N") or rng.integers(2) else int(rng.integers(1, 3))
+    return make, family, degree, components
+
+
+def of_a_space(seed, all_ranks, space=None):
+    rng = np.random.default_rng(seed)
+    make, family, degree, components = space or some_space(rng)
     whole = make()
     cells = rng.permutation(whole.points("cell").size)
     whole = whole.renumbered(cells=cells, vertices=rng.permutation(len(whole.coordinates)))
@@ -135,15 +148,24 @@ def test_spaces(which):
             md.loop(mesh.points("cell"), spread, md.READ(u, V.dofs), md.INC(A.data, A.dofs))
             md.dirichlet(A, y, rows, 2.0, symmetric=False)
             found += [A @ u, A @ v, y, A.to_scipy().toarray()]
+            if array is mb.HostArray:
+                found += [A.to_scipy().T @ found[1], A.to_scipy().T @ found[0]]
+            else:
+                found += [A.T @ z, y @ A]
         return [x if isinstance(x, np.ndarray) else mb.to_numpy(getattr(x, "parent", x)) for x in found]
 
     size = md.space(whole, family, degree, components=components).tree.size
     rows = np.unique(rng.integers(0, size, 5))
     wanted = program(mb.HostArray, rows)
-    for ranks in (1, 2, 3):
+    for ranks in all_ranks:
         for found in on_ranks(ranks, lambda comm: program(DIVIDED, rows)):
             for got, want in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", range(len(SPACES)))
+def test_spaces(which):
+    of_a_space(which, (1, 2, 3), SPACES[which])
 
 
 # Files
@@ -206,6 +228,9 @@ def mistakes():
         V = md.space(mesh, "P", 1)
         md.loop(mesh.points("cell"), two, md.READ(V.zeros(mb.DArray), V.dofs), md.INC(mb.zeros(1), whole=True))
 
+    def to_cupy(comm):
+        md.pattern(md.space(mesh, "P", 1).dofs).matrix(array=mb.DArray).to_cupy()
+
     def of_another_length(comm):
         md.loop(mesh.points("cell"), one, md.INC(mb.zeros(3, device=DIVIDED), md.space(mesh, "P", 1).dofs))
 
@@ -214,6 +239,7 @@ def mistakes():
         (a_part_without_others, "one process' part, made without the others"),
         (a_loop_over_a_part_without_others, "nothing says which of its entries"),
         (a_local_array, "each would write what its own points do"),
+        (to_cupy, "divided over processes, and CuPy's matrices"),
         (of_another_length, "its map leads to 9 entries"),
     ]
 

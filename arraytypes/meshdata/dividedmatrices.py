@@ -25,6 +25,7 @@ from mirabelle.arraytypes.programs.errors import PartsAsked
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import PlaceError
 
 
 class DividedMatrix:
@@ -114,12 +115,76 @@ class DividedMatrix:
     def __matmul__(self, v: Any) -> AbstractArray:
         return self.pattern.row_entries.of_own(verbs.materialize(self.csr @ self.widened(v)))
 
+    @property
+    def T(self) -> Transposed:
+        """The transposed matrix, for products: what own rows add to columns of others travels back."""
+        return Transposed(self)
+
+    def __rmatmul__(self, v: Any) -> AbstractArray:
+        if len(v.shape) != 1:
+            raise ValueError(
+                f"From the left a matrix over processes takes a vector, not an array of shape {v.shape}: its "
+                "rows would be divided. Write `(A.T @ v.T).T`."
+            )
+        return self.T @ v
+
+    def to_cupy(self) -> Any:
+        """Refused: of a matrix over processes no card has the whole."""
+        raise PlaceError(
+            "This matrix is divided over processes, and CuPy's matrices are in the memory of one card. The "
+            "rows of this process are an array, `A.csr`; the whole is on each process' host, `A.to_scipy()`."
+        )
+
     def __repr__(self) -> str:
         (rows, columns), comm = self.shape, self.pattern.forest.comm
         return (
             f"DividedMatrix({rows} x {columns} over {comm.size} processes, "
             f"{self.pattern.row_entries.count} rows with {self.pattern.nnz} entries on rank {comm.rank})"
         )
+
+
+class Transposed:
+    """The transpose of a matrix over processes, which shares its entries. `A.T` makes it.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> mesh = md.unit_square(1)
+    >>> V = md.space(mesh, "P", 1)
+    >>> A = md.pattern(V.dofs).matrix(array=mb.DArray)
+    >>> def upper(K):
+    ...     K[0, 1] += 1
+    >>> md.loop(mesh.points("cell"), upper, md.INC(A.data, A.dofs))
+    >>> print(A @ mb.DArray([1.0, 2.0, 3.0, 4.0]), A.T @ mb.DArray([1.0, 2.0, 3.0, 4.0]))
+    [2. 4. 0. 0.] [0. 1. 0. 2.]
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("T",)
+
+    def __init__(self, of: DividedMatrix) -> None:
+        self.T = of
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.T.shape[::-1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.T.dtype
+
+    def __matmul__(self, v: Any) -> AbstractArray:
+        pattern = self.T.pattern
+        if isinstance(v.parent if hasattr(v, "tree") else v, Traced):
+            raise PartsAsked("A product with a matrix over processes sends messages of its own.")
+        own = pattern.row_entries.own_part(v)
+        # (Of many vectors each is a row.)
+        found = verbs.materialize(verbs.matmul(own if own.ndim == 1 else own.T, self.T.csr))
+        found = found if own.ndim == 1 else verbs.copy(found.T)
+        pattern.columns.reduce(found)
+        return pattern.column_entries.of_own(verbs.copy(found[: pattern.column_entries.count]))
+
+    def __repr__(self) -> str:
+        return f"{self.T!r}.T"
 
 
 def set_rows(A: DividedMatrix, b: Any, at: np.ndarray, given: np.ndarray, symmetric: bool) -> None:

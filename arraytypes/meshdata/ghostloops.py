@@ -44,6 +44,8 @@ def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
     bound = [Bound(kernel, points, name, a) for name, a in zip(kernel.parameters, inner, strict=True)]
     held = [(b, a.array) for b, a in zip(bound, accesses, strict=True) if isinstance(a.array, Ghosted)]
     classes, pieces = _classes(points, [(b, g) for b, g in held if _waits(b.intent, g)])
+    if any(b.intent is Intent.WRITE and b.dofs is not None and not b.dofs.injective for b in bound):
+        pieces = [None, None, points]  # (what the last point writes stays: they go in their order)
     some = isinstance(points, Subset)  # (what it does not write stays, with what is pending)
     access = begin_access([(g, b.intent.value, _touched(b.intent, g, classes), some) for b, g in held])
     with access:

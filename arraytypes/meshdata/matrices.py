@@ -300,6 +300,11 @@ class Matrix:
     def __matmul__(self, other: Any) -> AbstractArray:
         return verbs.matmul(self.csr, other)
 
+    @property
+    def T(self) -> Any:
+        """The transposed matrix, of the same memory."""
+        return self.csr.T
+
     def __rmatmul__(self, other: Any) -> AbstractArray:
         return verbs.matmul(other, self.csr)
 

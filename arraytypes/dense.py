@@ -594,6 +594,8 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     try:
+        if isinstance(shape, (dict, set, frozenset, bytes)):
+            raise TypeError("no order, or no numbers")
         out = tuple(int(n.__index__()) for n in shape)
     except (TypeError, AttributeError) as e:
         raise no_shape(shape, e) from None

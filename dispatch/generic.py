@@ -338,6 +338,10 @@ class GenericFunction:
         return found[skip] if len(found) > skip else None
 
     def _missing(self, signature: tuple[type, ...]) -> str:
+        for t in signature:  # (a type that computes nowhere here says what to do instead)
+            cure = getattr(t, "_instead_of", None)
+            if cure is not None:
+                return str(cure(self.__name__))
         shown = ", ".join(type_name(t) for t in signature)
         ranked = sorted(
             self.methods,

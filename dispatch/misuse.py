@@ -211,6 +211,8 @@ def _no_data(value: Any, around: tuple[Any, ...]) -> str:
     if isinstance(value, (list, tuple)):
         if any(value is a for a in around):
             return "contains itself"
+        if len(around) > 64:
+            return "holds lists nested more than 64 deep, and arrays have at most 64 dimensions"
         found = [_no_data(v, (*around, value)) for v in value[:1000]]
         if why := next(filter(None, found), ""):
             return why if why.startswith(("contains", "holds")) else f"holds something that {why}"

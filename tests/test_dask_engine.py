@@ -22,6 +22,7 @@ from mirabelle.dispatch.errors import CommunicationError, RemoteError
 distributed = pytest.importorskip("distributed")
 
 from mirabelle.backends.dask import connecting, member, versions  # noqa: E402
+from mirabelle.backends.dask.remote import Remote  # noqa: E402
 
 D = mb.DArray[mb.HostArray]
 
@@ -612,3 +613,29 @@ def test_array_types_go_by_reference():
     ):
         text = shipping.pack(kind, lambda x: None)
         assert b"cloudpickle" not in text and shipping.unpack(text, lambda name: None) is kind
+
+
+class Nowhere:
+    size = 2
+
+    def _forget(self, key):
+        pass
+
+
+REFUSED = {
+    "generic": lambda x: mb.sum(x), "of two": lambda x: mb.add(x, 1), "operator": lambda x: x + 1,
+    "reflected": lambda x: 1 - x, "ours": lambda x: mb.ones(3) * x, "numpys": lambda x: np.ones(3) + x,
+    "ufunc": np.sin, "equal": lambda x: x == 1, "index": lambda x: x[0], "list": list, "number": float,
+    "truth": bool, "joined": lambda x: mb.concat([x, x]), "routine": lambda x: mb.linalg.solve(x, x),
+    "made": mb.HostArray, "fetched": mb.to_numpy, "written": lambda x: x.__setitem__(0, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_computed_with_a_remote_array_says_what_can(what):
+    described = {"kind": "DArray[HostArray]", "layout": None, "shape": (3,), "dtype": np.dtype("f8")}
+    session = Nowhere()
+    x = Remote(session, 1, described)
+    with pytest.raises(TypeError, match=r"lives on the workers.*x\.fetch\(\)"):
+        REFUSED[what](x)
+    assert {x: 1}[x] == 1 and x in [x]

@@ -99,7 +99,19 @@ def loop(points, first=None, kernel=add):
 
 
 # What a program does, and a piece of the sentence that says what to do instead.
+def deep(n):
+    x = 1.0
+    for _ in range(n):
+        x = [x]
+    return x
+
+
 MISTAKES = {
+    "lists in lists without end": (lambda: mb.sum(deep(2000)), "at most 64 dimensions"),
+    "a shape that is a dictionary": (lambda: mb.zeros({2: 3}), "A shape is an integer or a tuple"),
+    "a shape that is a set": (lambda: mb.ones({2}), "A shape is an integer or a tuple"),
+    "a shape of bytes": (lambda: mb.ones(b"ab"), "A shape is an integer or a tuple"),
+    "diagonals without places": (lambda: mb.Banded([1.0, 2.0], [1.0]), r"mb\.Tridiagonal"),
     "if of an array": (lambda: 1 if x > 1 else 0, r"mb\.any\(x\)"),
     "and of arrays": (lambda: x > 1 and x < 2, r"mb\.all\(x\)"),
     "float of an array": (lambda: float(x), r"mb\.sum\(x\)"),

@@ -69,6 +69,27 @@ class Remote:
             f"session.run(lambda x: x.{name}, x), or fetch the whole with x.fetch()."
         )
 
+    @staticmethod
+    def _instead_of(name: str) -> str:
+        """What to do where a function of mirabelle was called with one."""
+        return (
+            f"mb.{name} cannot compute with a Remote here: the array lives on the workers. Compute in a program of "
+            f"the session, `session.run(mb.{name}, x)`, or fetch it first: `mb.{name}(x.fetch())`."
+        )
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(
+            "A Remote cannot be computed with here: the array lives on the workers. Compute in a program of the "
+            "session, `session.run(lambda x: x + 1, x)`, or fetch it first: `x.fetch() + 1`."
+        )
+
+    __array_ufunc__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __getitem__ = __setitem__ = __iter__ = _refuse
+    __float__ = __int__ = __bool__ = _refuse
+
     def __reduce__(self) -> Any:
         raise TypeError(
             "A Remote stands for an array of this session and cannot be pickled. Fetch it with x.fetch(), or "

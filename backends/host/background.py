@@ -67,6 +67,21 @@ class Answer(NamedTuple):
     made: bool
 
 
+def _may_start() -> bool:
+    """Does the system start one more thread, and so another process?
+
+    Where it does not, `subprocess` tries a fork after its vfork. Before a fork OpenBLAS ends its threads, and when the
+    next product finds that it may not start them anew, it ends the process.
+    """
+    probe = threading.Thread(target=int)
+    try:
+        probe.start()
+    except (RuntimeError, MemoryError):
+        return False
+    probe.join()
+    return True
+
+
 class Helper:
     """A helper process: requests go to its standard input, answers come from its output."""
 
@@ -80,6 +95,8 @@ class Helper:
 
     def start(self) -> bool:
         """Start it; false if the system refuses."""
+        if not _may_start():
+            return False
         # The system's message that a parent died comes when the thread ends that started its child.
         own = threading.current_thread() is threading.main_thread()
         command = [sys.executable, "-P", "-c", _HELPER.format(parent=os.getpid(), own=own)]

@@ -73,14 +73,14 @@ class Remote:
     def _instead_of(name: str) -> str:
         """What to do where a function of mirabelle was called with one."""
         return (
-            f"mb.{name} cannot compute with a Remote here: the array lives on the workers. Compute in a program of "
-            f"the session, `session.run(mb.{name}, x)`, or fetch it first: `mb.{name}(x.fetch())`."
+            f"mb.{name} cannot compute with a Remote here: the array lives on the workers. Compute in a "
+            f"program of the session, `session.run(mb.{name}, x)`, or fetch it first: `mb.{name}(x.fetch())`."
         )
 
     def _refuse(self, *_: Any) -> Any:
         raise TypeError(
-            "A Remote cannot be computed with here: the array lives on the workers. Compute in a program of the "
-            "session, `session.run(lambda x: x + 1, x)`, or fetch it first: `x.fetch() + 1`."
+            "A Remote cannot be computed with here: the array lives on the workers. Compute in a program of "
+            "the session, `session.run(lambda x: x + 1, x)`, or fetch it first: `x.fetch() + 1`."
         )
 
     __array_ufunc__ = __eq__ = __ne__ = _refuse

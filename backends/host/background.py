@@ -70,8 +70,8 @@ class Answer(NamedTuple):
 def _may_start() -> bool:
     """Does the system start one more thread, and so another process?
 
-    Where it does not, `subprocess` tries a fork after its vfork. Before a fork OpenBLAS ends its threads, and when the
-    next product finds that it may not start them anew, it ends the process.
+    Where it does not, `subprocess` tries a fork after its vfork. Before a fork OpenBLAS ends its threads, and
+    when the next product finds that it may not start them anew, it ends the process.
     """
     probe = threading.Thread(target=int)
     try:

@@ -207,7 +207,7 @@ def test_random_statements_on_parts(seed):
             elif what == 11:  # (columns and rows, of the same array or of others, in it or beside it)
                 A[i][to] -= A[j][to[0], 5, None] * (A[k][4, to[1]] * c)
             elif what == 12:
-                A[i][...] = A[j][:, :1] * xp.sqrt(A[k][2]) - A[i]
+                A[i][...] = A[j][:, :1] * xp.sqrt(xp.abs(A[k][2])) - A[i]
             elif what == 13:
                 pair.append((A[j][0] * c)[None, :] - A[i])
             elif what == 14:

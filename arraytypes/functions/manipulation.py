@@ -378,14 +378,14 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     [4 1 2 3]
     """
     family = leaf_family(type(x))
-    if family.home.kind == "host" and pending(x):
+    if family.home.kind != "traced" and pending(x):
         # (What is rolled once is mostly rolled again, and each of its parts would be computed anew.)
         x = computed(x)
     if x.ndim and library_is_quicker(family, x.size, x):
         return library.call("roll", x, shift, axis)
     source = x
     if axis is None:
-        source, axis = verbs.reshape(x, (-1,)), 0
+        source, axis = x if x.ndim == 1 else verbs.reshape(x, (-1,)), 0
     out = verbs.similar(source)
     shifts = _shifts(shift, axis, source)
     if not x.size:

@@ -181,6 +181,8 @@ class _Planner:
             if kind is Map and x.sig.op.nout == 1 and expiry > here and found and max(found) > expiry:
                 # What it reads will have been overwritten when it is wanted.
                 stored.add(id(x))
+                if self.amid(x, found):
+                    self.beside(x, found)
                 continue
             if kind is Map and x.sig.op.nout == 1:
                 # What is costly and smaller than its readers is computed once for each of its own elements.
@@ -193,7 +195,7 @@ class _Planner:
                     home = self.settle(x, found, roots)
                     if home is None:
                         stored.add(id(x))
-                        if not stretches:
+                        if not stretches or self.amid(x, found):
                             self.beside(x, found)
                         continue
                     found = {position[id(home)]}
@@ -271,6 +273,11 @@ class _Planner:
         k.inside.add(id(x))
         self.kernel_of[id(x)] = k
         self.place[id(x)] = self.place[id(k.members[-1])]
+
+    def amid(self, x: Node, readers: set[int]) -> bool:
+        """Does a value depend on others of the first kernel that reads it? (It can be nowhere else then.)"""
+        k = self.kernel_at.get(min(readers))
+        return k is not None and self.within(x, k)
 
     def within(self, x: Node, k: Kernel) -> bool:
         """Does a value depend on others that are computed by a kernel?"""

@@ -112,3 +112,23 @@ def test_a_buffer_takes_a_result_over():
     assert_same(made, np.array([1.0, 2.0, 3.0]))  # they part at the next write
     assert_same(w, np.array([2.0, 3.0, 4.0]))
     assert_same(y, np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "f2", "f4", "f8", "c8"])
+def test_sums_of_few_are_of_the_dtype_that_is_wanted(dtype):
+    """NumPy adds small integers up in larger ones, where nobody says otherwise."""
+    x = np.asarray(np.random.default_rng(3).integers(-3, 10, (4, 5)), dtype)
+    with mb.settings.changed(immediate_size=0):
+        m = mb.HostArray(x)
+        for subscripts in ("ij,ij->i", "ij,ij->", "ij->j"):
+            operands = [m] * (subscripts.count(",") + 1)
+            found, expected = mb.einsum(subscripts, *operands), np.einsum(subscripts, *[x] * len(operands))
+            assert found.dtype == expected.dtype == mb.to_numpy(found).dtype
+            np.testing.assert_allclose(mb.to_numpy(found), expected, rtol=1e-2 if dtype == "f2" else 1e-5)
+        for name in ("sum", "prod", "max", "any"):
+            kept, tree = getattr(mb, name)(m, axis=0), getattr(mb, name)(m * m, axis=1)
+            for found, expected in (
+                (kept, getattr(np, name)(x, axis=0)),
+                (tree, getattr(np, name)(x * x, axis=1)),
+            ):
+                assert found.dtype == mb.to_numpy(found).dtype == expected.dtype

@@ -115,6 +115,20 @@ def _walk(
             key.append(view._layout or view.layout)
 
 
+# The key of a tree, its leaves, its scalars, and what is apart: see `_walk`.
+_Walked = tuple[list[Any], list[Leaf], list[Any], list[Any]]
+
+
+def _walked(node: Any, shape: tuple[int, ...]) -> _Walked | None:
+    """What a tree is made of; None where it has something only the ordinary way knows."""
+    found: _Walked = [], [], [], []
+    try:
+        _walk(node, shape, *found)
+    except NotDirect:
+        return None
+    return found
+
+
 def _computed(node: Reduced) -> bool:
     """Compute a reduction that a tree reads, before it."""
     if _reduced(node) is None:
@@ -141,6 +155,14 @@ class _Plan:
 
     def values(self, scalars: list[Any]) -> list[Any]:
         return scalars if self.plain else scalar_values(self.program, scalars)
+
+    def launch(self, out: Any, leaves: list[Leaf], scalars: list[Any], apart: list[Any]) -> None:
+        """Compute a tree of these leaves and numbers; others hold nodes `apart`."""
+        self.run(out.ptr, *[leaf.view.ptr for leaf in leaves], *self.values(scalars))
+        if counters.active:
+            counters.launched(self.read, self.written)
+        if apart:
+            _again(apart)
 
 
 _plans: dict[Any, Any] = {}
@@ -226,16 +248,10 @@ def evaluate(node: Any) -> Leaf | None:
     if node.size > LARGEST:
         return None
     shape = node.shape
-    key: list[Any] = []
-    leaves: list[Leaf] = []
-    scalars: list[Any] = []
-    apart: list[Any] = []
-    try:
-        _walk(node, shape, key, leaves, scalars, apart)
-    except NotDirect:
+    walked = _walked(node, shape)
+    if walked is None or 0 in shape:
         return None
-    if not leaves or 0 in shape:
-        return None
+    key, leaves, scalars, apart = walked
     full = next((i for i, leaf in enumerate(leaves) if leaf.shape == shape), None)
     if full is None:
         return None
@@ -250,13 +266,7 @@ def evaluate(node: Any) -> Leaf | None:
     plan = _plan(node, key, leaves, scalars, out)
     if plan is False:
         return None
-    if scalars:
-        scalars = plan.values(scalars)
-    plan.run(out.ptr, *[leaf.view.ptr for leaf in leaves], *scalars)
-    if counters.active:
-        counters.launched(plan.read, plan.written)
-    if apart:
-        _again(apart)
+    plan.launch(out, leaves, scalars, apart)
     return _settled(node, out)
 
 
@@ -301,26 +311,20 @@ def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
     if operand.reducers and len(operand.reducers) > 1 and len(waiting(node)) > 1:
         return None
     shape = operand.shape
-    key: list[Any] = []
-    leaves: list[Leaf] = []
-    scalars: list[Any] = []
-    apart: list[Any] = []
+    walked: _Walked | None
     if type(operand) is Leaf or operand.value is not None:
         root: Any = operand if type(operand) is Leaf else operand.value
-        leaves.append(root)
-        key.append(root.view.layout)
+        walked = [root.view.layout], [root], [], []
     else:
         root = operand
-        if type(root) is not Broadcasted:
+        if type(root) is not Broadcasted or (root.holders > 1 and worth_storing(root)):
             return None
-        if root.holders > 1:
-            if worth_storing(root):
-                return None
-            apart.append(root)
-        try:
-            _walk(root, shape, key, leaves, scalars, apart)
-        except NotDirect:
-            return None
+        walked = _walked(root, shape)
+        if walked is not None and root.holders > 1:
+            walked[3].append(root)
+    if walked is None:
+        return None
+    key, leaves, scalars, apart = walked
     if not leaves or 0 in shape or reduction.neutral(node.dtype) is None:
         return None
     family = leaves[0].view.family
@@ -395,14 +399,10 @@ def _write(dest: Any, node: Any) -> bool:
     out = node.sig.out
     if node.shape != shape or (out is not leaf.dtype and out != leaf.dtype):
         return False
-    key: list[Any] = []
-    leaves: list[Leaf] = []
-    scalars: list[Any] = []
-    apart: list[Any] = []
-    try:
-        _walk(node, shape, key, leaves, scalars, apart)
-    except NotDirect:
+    walked = _walked(node, shape)
+    if walked is None:
         return False
+    key, leaves, scalars, apart = walked
     reads = key.count(~leaves.index(leaf)) + 1 if leaf in leaves else 0
     if not leaves or not leaf.view.size:
         return False
@@ -410,29 +410,23 @@ def _write(dest: Any, node: Any) -> bool:
     read_on = bool(reads and apart) and _reached(apart, leaf)
     if read_on or (leaf.parts and leaf.held_parts()) or not may_write(leaf, reads):
         return _swapped(dest, leaf, node)
-    view = leaf.view
-    key.append(view._layout or view.layout)
-    plan = _plans.get(tuple(key))
-    if plan is None:
-        plan = _elementwise(node, leaves, scalars, view)
-        _keep(key, plan)
+    plan = _plan(node, key, leaves, scalars, leaf.view)
     if plan is False:
         return False
     if not apart and plan.plain:
         plan.shortcut.used(node, leaf, plan, _world)
-    if scalars and not plan.plain:
-        scalars = plan.values(scalars)
-    plan.run(view.ptr, *[x.view.ptr for x in leaves], *scalars)
-    if counters.active:
-        counters.launched(plan.read, plan.written)
-    if apart:
-        _again(apart)
-    leaf.writes += 1
-    leaf.reducers = leaf.known = None
+    plan.launch(leaf.view, leaves, scalars, apart)
+    _note_write(leaf)
     node.value = leaf
     node.args = None
     node.size = 0
     return True
+
+
+def _note_write(leaf: Leaf) -> None:
+    """The memory of a leaf was written: what was found out about it holds no longer."""
+    leaf.writes += 1
+    leaf.reducers = leaf.known = None
 
 
 def _swapped(dest: Any, leaf: Leaf, node: Any) -> bool:
@@ -477,20 +471,15 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
             and type(value).family is type(dest).family
             and _reduced(waits, target, leaf)
         ):
-            leaf.writes += 1
-            leaf.reducers = leaf.known = None
+            _note_write(leaf)
             return True
     node = _source(value, type(dest).family, leaf.dtype, shape)
     if node is None or node.size > LARGEST or not target.size:
         return False
-    key: list[Any] = []
-    leaves: list[Leaf] = []
-    scalars: list[Any] = []
-    apart: list[Any] = []
-    try:
-        _walk(node, shape, key, leaves, scalars, apart)
-    except NotDirect:
+    walked = _walked(node, shape)
+    if walked is None:
         return False
+    key, leaves, scalars, apart = walked
     parts = leaf.held_parts() if leaf.parts else []
     if leaf in leaves or not may_write(leaf):
         return False
@@ -502,13 +491,8 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
     plan = _plan(node, key, leaves, scalars, target)
     if plan is False:
         return False
-    plan.run(target.ptr, *[x.view.ptr for x in leaves], *plan.values(scalars))
-    if counters.active:
-        counters.launched(plan.read, plan.written)
-    if apart:
-        _again(apart)
-    leaf.writes += 1
-    leaf.reducers = leaf.known = None
+    plan.launch(target, leaves, scalars, apart)
+    _note_write(leaf)
     if reads:
         # Who holds the value finds it where it was written, and not what it was made of.
         settle(node, Leaf(target, root=leaf))

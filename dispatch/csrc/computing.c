@@ -324,7 +324,8 @@ reduce_array(Reduced *reduced, PyObject *array)
     Py_DECREF(args[2]);
     Py_DECREF(args[5]);
     Py_XDECREF(ufunc);
-    if (out != NULL && !IS_ARRAY(out)) {
+    /* (NumPy adds small integers up in larger ones.) */
+    if (out != NULL && (!IS_ARRAY(out) || DTYPE((PyArrayObject *)out) != reduced->dtype)) {
         PyObject *made = PyObject_CallFunctionObjArgs(state.asarray, out, reduced->dtype, NULL);
         Py_SETREF(out, made);
     }

@@ -83,7 +83,8 @@ def _from_new(data: np.ndarray, device: Any) -> Any:
     family, of_numpys = maker.family, VIEWS[np.ndarray]
     if family is not of_numpys:
         return _from_numpy(data, device)
-    return constructed(maker(wrap(family, family._wrap_result(as_numpy(data, None)))))
+    new = data if type(data) is np.ndarray else as_numpy(data, None)
+    return constructed(maker(wrap(family, family._wrap_result(new))))
 
 
 @keyword_only("dtype", "order")

@@ -93,21 +93,21 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     """
     family: Any = None
     for x in operands:
-        if isinstance(x, AbstractArray):
-            if x.carries_derivatives:
-                break
-            other = leaf_family(type(x))
-            if family is None:
-                family = other
-            elif family is not other:
-                break
-        elif type(x) not in _PLAIN:
-            break
-    else:
-        if family is not None and all(map(_is_plain, options.values())):
-            views = [x if type(x) in _PLAIN else view(family, x) for x in operands]
-            return _wrapped(family, routine_of(family, routine)(*views, **options))
-    return _call(routine, operands, options)
+        if type(x) in _PLAIN:
+            continue
+        if not isinstance(x, AbstractArray) or x.carries_derivatives:
+            return _call(routine, operands, options)
+        other = leaf_family(type(x))
+        if family is None:
+            family = other
+        elif family is not other:
+            return _call(routine, operands, options)
+    if family is None or not (
+        _PLAIN.issuperset(map(type, options.values())) or all(map(_is_plain, options.values()))
+    ):
+        return _call(routine, operands, options)
+    views = [x if type(x) in _PLAIN else view(family, x) for x in operands]
+    return _wrapped(family, routine_of(family, routine)(*views, **options))
 
 
 def numpys_or(composition: Any, routine: str, *operands: Any, **options: Any) -> Any:

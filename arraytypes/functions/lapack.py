@@ -60,13 +60,16 @@ def working_dtype(name: str, *operands: Any) -> np.dtype:
 
 def inexact(name: str, *operands: Any) -> tuple[Any, ...]:
     """The operands in the dtype that LAPACK works in."""
+    first = operands[0].dtype
+    if first.char in "fdFD" and all(x.dtype is first for x in operands):
+        return operands
     dtype = working_dtype(name, *operands)
     return tuple(cast_to(x, dtype) for x in operands)
 
 
 def call(name: str, routine: str, *operands: Any, **options: Any) -> Any:
     """Run a routine of the place's LAPACK; half precision goes in and comes out, single is worked in."""
-    half = all(x.dtype == np.float16 for x in operands)
+    half = all(x.dtype.char == "e" for x in operands)
     result = refusing(name, routine, *inexact(name, *operands), **options)
     return _halved(result) if half else result
 

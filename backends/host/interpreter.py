@@ -27,7 +27,7 @@ BLOCK = 1 << 14
 _local = threading.local()
 
 
-def quietly(f: Callable[..., Any], *args: Any) -> Any:
+def quietly(f: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Run with floating-point warnings off: NaN and infinity are values here, as in a kernel.
 
     Entering np.errstate takes longer than a small operation; a context kept for the purpose
@@ -36,17 +36,17 @@ def quietly(f: Callable[..., Any], *args: Any) -> Any:
     try:
         if counters.active:
             counters.carry(_local.context)
-        return _local.run(f, *args)
+        return _local.run(f, *args, **options)
     except AttributeError:
         if hasattr(_local, "run"):
             raise
         _local.context = _quiet_context()
         _local.run = _local.context.run
-        return quietly(f, *args)
+        return quietly(f, *args, **options)
     except RuntimeError as e:
         if "already entered" not in str(e):
             raise
-        return f(*args)  # a user's function inside a kernel evaluates a tree of its own
+        return f(*args, **options)  # a user's function inside a kernel evaluates a tree of its own
 
 
 def _quiet_context() -> contextvars.Context:

@@ -55,7 +55,7 @@ def _counted(run: Any) -> Callable[..., Any]:
             operands = arrays_in((views, options), np.ndarray)
             counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
         threads.dismiss()  # (libraries have threads of their own)
-        result = quietly(functools.partial(run, **options), *views) if options else quietly(run, *views)
+        result = quietly(run, *views, **options)
         if not isinstance(result, _MAY_SHARE):
             return result
         if type(result) is np.ndarray and result.base is None:

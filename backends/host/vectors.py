@@ -119,7 +119,7 @@ def _of_parts(first: Any, second: Any) -> Any:
             _count(made, a, b)
         return made
 
-    if {first.ndim, second.ndim} == {1} or issubclass(first, PermutedDims) or issubclass(second, PermutedDims):
+    if {first.ndim, second.ndim} == {1}:
         return matmul
     return _product(out, False, matmul)
 

@@ -408,8 +408,9 @@ typedef struct {
 PyObject *
 whole_memory(PyObject *x, int forced)
 {
-    int part = PyType_IsSubtype(Py_TYPE(x), state.view);
-    PyObject *whole = part ? SLOT(x, state.view_parent) : x;
+    PyObject *whole = x;
+    while (whole != NULL && PyType_IsSubtype(Py_TYPE(whole), state.wrapper))
+        whole = SLOT(whole, state.view_parent);
     if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense))
         return NULL;
     PyObject *node = VERSION_OF(whole);
@@ -454,9 +455,9 @@ compute_few(PyObject *x)
 PyObject *
 memory_shown(PyObject *x, PyObject *memory)
 {
-    if (memory == NULL || !PyType_IsSubtype(Py_TYPE(x), state.view))
+    if (memory == NULL || !PyType_IsSubtype(Py_TYPE(x), state.wrapper))
         return memory;
-    PyObject *shown = PyObject_GetItem(memory, SLOT(x, state.view_how));
+    PyObject *shown = memory_through(x, memory);
     Py_DECREF(memory);
     if (shown == NULL)
         left_to_python();
@@ -469,8 +470,13 @@ memory_shown(PyObject *x, PyObject *memory)
 static int
 is_vector(PyObject *x, PyObject *memory, Part *part)
 {
-    PyObject *how = PyType_IsSubtype(Py_TYPE(x), state.view) ? SLOT(x, state.view_how) : Py_Ellipsis;
-    return how != NULL && resolve_index(how, (PyArrayObject *)memory, part) && part->nd == 1;
+    PyObject *how = Py_Ellipsis, *whole = x;
+    if (PyType_IsSubtype(Py_TYPE(x), state.view)) {
+        how = SLOT(x, state.view_how);
+        whole = SLOT(x, state.view_parent);
+    }
+    return how != NULL && whole != NULL && PyType_IsSubtype(Py_TYPE(whole), state.dense) &&
+           resolve_index(how, (PyArrayObject *)memory, part) && part->nd == 1;
 }
 
 /* As many multiplications let other threads run. */

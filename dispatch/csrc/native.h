@@ -187,6 +187,8 @@ void show_part(Leaf *part, Leaf *root);
 /* Of the leaves that show parts of its memory, how many are held. */
 Py_ssize_t count_parts(Leaf *root);
 PyObject *shown_part(PyObject *x);
+/* What a chain of wrappers shows of memory: a new reference, or NULL with an error. */
+PyObject *memory_through(PyObject *x, PyObject *memory);
 PyObject *wrapped(PyObject *module, PyObject *x);
 int has_value(Node *node);
 /* A reduction of an operand, which is told of it; NULL with an error. */

@@ -572,7 +572,7 @@ PyType_Spec reduced_spec = {
 };
 
 /* What a chain of wrappers shows of the memory at its bottom: a new reference. */
-static PyObject *
+PyObject *
 memory_through(PyObject *x, PyObject *memory)
 {
     if (!PyType_IsSubtype(Py_TYPE(x), state.wrapper))

@@ -20,7 +20,7 @@ NAMES = {
     "first_calls": "the first call of a hundred functions, each in a fresh process, beside NumPy's",
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
-    "plainprograms": "loops over elements, branches on values: unchanged programs beside NumPy and Numba",
+    "plainprograms": "programs as scientists write them, unchanged, beside NumPy and Numba: loops, branches, arrays",
     "ahead": "libraries built ahead of time beside the programs they are made of",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
@@ -38,6 +38,10 @@ NAMES = {
     "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
+# Those that take the name of a part and a number of rounds.
+_BY_NAME = (
+    "fusion", "krylov", "linalg", "newcomers", "plainprograms", "sparse", "structured", "transformations",
+)  # fmt: skip
 THREADS = os.environ.get("BENCHMARKS_THREADS", "2")
 
 
@@ -148,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in ("fusion", "krylov", "linalg", "newcomers", "sparse", "structured", "transformations"):
+            if name in TIMED:
                 module.run(only=options.only, rounds=options.rounds)
             elif name in ("functions", "first_calls"):
                 module.run(only=options.only)

@@ -292,3 +292,20 @@ def test_a_statement_gives_back_the_memory_of_its_parts(statement):
         assert repeat(50) - before < u.nbytes
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", ["b", "B", "h", "H", "i", "I", "l", "f", "d", "F"])
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_reductions_of_few_keep_the_dtype_that_is_asked_for(dtype, name, axis):
+    n = np.arange(1, 13).reshape(3, 4).astype(dtype)
+    x = mb.HostArray(n)
+    for out in (dtype, "l", "d", "F"):
+        if np.can_cast(dtype, out, "same_kind"):
+            found, wanted = (
+                getattr(mb, name)(x, axis=axis, dtype=out),
+                getattr(np, name)(n, axis=axis, dtype=out),
+            )
+            got = mb.to_numpy(found)
+            assert found.dtype == got.dtype == wanted.dtype
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)

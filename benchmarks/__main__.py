@@ -20,7 +20,7 @@ NAMES = {
     "first_calls": "the first call of a hundred functions, each in a fresh process, beside NumPy's",
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
-    "plainprograms": "programs as scientists write them, unchanged, beside NumPy and Numba: loops, branches, arrays",
+    "plainprograms": "programs as scientists write them, unchanged: loops, branches, arrays",
     "ahead": "libraries built ahead of time beside the programs they are made of",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
@@ -87,15 +87,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, functions, fusion, krylov, linalg, loops, newcomers, npkernels, paper_julia, programs, "
-        "sparse, structured, verification: only what has this in its name",
+        help="dg, functions, fusion, krylov, linalg, loops, newcomers, npkernels, paper_julia, plainprograms, "
+        "programs, sparse, structured, verification: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",
         "--repeat",
         type=int,
         default=0,
-        help="fusion, linalg, newcomers, npkernels, paper_julia, structured: rounds of each case",
+        help="fusion, linalg, newcomers, npkernels, paper_julia, plainprograms, structured: rounds of each case",
     )
     parser.add_argument(
         "--seconds",
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in TIMED:
+            if name in _BY_NAME:
                 module.run(only=options.only, rounds=options.rounds)
             elif name in ("functions", "first_calls"):
                 module.run(only=options.only)

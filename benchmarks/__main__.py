@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--repeat",
         type=int,
         default=0,
-        help="fusion, linalg, newcomers, npkernels, paper_julia, plainprograms, structured: rounds of each case",
+        help="fusion, linalg, newcomers, npkernels, paper_julia, plainprograms, structured: rounds of each",
     )
     parser.add_argument(
         "--seconds",

@@ -377,3 +377,17 @@ def test_the_page_of_other_libraries_has_the_programs_that_are_tried():
 )
 def test_plain_text_stays_plain(line, made):
     assert escaped(line) == made
+
+
+def test_no_generated_page_takes_the_place_of_one_that_is_written():
+    import docs.site.__main__ as site
+
+    made = dict.fromkeys(site.written_by_hand().values(), "by hand")
+    assert "guide/libraries.md" in made
+    with pytest.raises(ValueError, match=r"two pages for guide/libraries\.md"):
+        site.add(made, "guide/libraries.md", "generated")
+    for place, text in {
+        "start/glossary.md": site.glossary(),
+        "guide/other_libraries.md": clients.page(),
+    }.items():
+        site.add(made, place, text)

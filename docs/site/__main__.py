@@ -80,6 +80,12 @@ def glossary() -> str:
     return "# The words\n" + re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
 
 
+def add(made: dict[str, str], place: str, text: str) -> None:
+    """Add a page that is generated. One of the same name that is written by hand would be lost."""
+    if made.setdefault(place, text) is not text:
+        raise ValueError(f"There are two pages for {place} of the site: give the generated one another name.")
+
+
 def write_pages(quick: bool) -> Nav:
     """Write all pages for mkdocs, with what they show; returns the navigation."""
     shutil.rmtree(PAGES, ignore_errors=True)
@@ -94,8 +100,8 @@ def write_pages(quick: bool) -> Nav:
             made[place] = as_markdown_is_here(links.moved(source.read_text(), source, place, places, wanted))
     made["index.md"] = "---\nhide: [navigation]\n---\n\n" + made["index.md"]
     made["design/changelog.md"] = "---\nsearch: {exclude: true}\n---\n\n" + made["design/changelog.md"]
-    made["start/glossary.md"] = glossary()
-    made["guide/libraries.md"] = clients.page()
+    add(made, "start/glossary.md", glossary())
+    add(made, "guide/other_libraries.md", clients.page())
     for folder, found in [
         ("reference", reference.pages()),
         ("gallery", gallery.pages(ROOT / "notebooks", PAGES / "gallery")),
@@ -105,7 +111,7 @@ def write_pages(quick: bool) -> Nav:
         for name, text in found.items():
             # (Links of a notebook are as from its folder, those of other pages as from one in docs/.)
             here = ROOT / ("notebooks" if folder == "gallery" else f"docs/{folder}") / name
-            made[f"{folder}/{name}"] = links.moved(text, here, f"{folder}/{name}", places, wanted)
+            add(made, f"{folder}/{name}", links.moved(text, here, f"{folder}/{name}", places, wanted))
     for place, text in made.items():
         (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
         (PAGES / place).write_text(text)

@@ -9,6 +9,7 @@ by cells, while fields and nodes are not divided.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -67,13 +68,28 @@ class Divided(Semidiscretization):
     ) -> None:
         made = array(np.zeros(0))
         self.array = array
-        self.cells = mesh if isinstance(mesh, DividedMesh) else divided(mesh, ranks)
-        self.processes, self.sizes = self.cells.comm, self.cells.sizes
-        given, part = dict(boundary_conditions or {}), self.cells.part
-        self.cells.check_boundaries(given) if mesh is self.cells else mesh.check_boundaries(given)
-        self._compare(equations, solver, given, dtype)
+        self.processes = mesh.comm if isinstance(mesh, DividedMesh) else mb.distributed.communicator()
+        given = dict(boundary_conditions or {})
+        told = {
+            "mesh": mesh.fingerprint,
+            "equations": equations,
+            "solver": solver,
+            "boundary conditions": ", ".join(f"{k} ({type(v).__name__})" for k, v in sorted(given.items()))
+            or "none",
+            "source": getattr(source, "__qualname__", source),
+            "dtype": np.dtype(dtype),
+            "division (ranks=)": None if ranks is None else zlib.crc32(np.asarray(ranks).tobytes()),
+        }
+        self.compare(**told)
+        with mb.distributed.together(self.processes):
+            mesh.check_boundaries(given)
+            self.cells = mesh if isinstance(mesh, DividedMesh) else divided(mesh, ranks)
+            self._make(equations, solver, given, source, type(made).inner, dtype)
+
+    def _make(self, equations: Any, solver: Any, given: Any, source: Any, inner: Any, dtype: Any) -> None:
+        self.sizes, part = self.cells.sizes, self.cells.part
         here = {name: condition for name, condition in given.items() if name in part.mesh.boundaries}
-        self.local = Local(part, self.processes, equations, solver, here, source, type(made).inner, dtype)
+        self.local = Local(part, self.processes, equations, solver, here, source, inner, dtype)
         self._kept: dict[Any, Any] = {}
         self._layouts: dict[int, Any] = {}
         self.boundary_conditions, self.source = given, source
@@ -82,25 +98,18 @@ class Divided(Semidiscretization):
         self.x: Fields = tuple([self.shown(c) for c in self.local.x])
         self.auxiliary = Auxiliary(tuple([self.shown(c) for c in self.local.auxiliary.nodes]))
 
-    def _compare(self, equations: Any, solver: Any, given: Mapping[str, Any], dtype: Any) -> None:
+    def compare(self, **told: Any) -> None:
         """Raise on all processes if they are not about to solve the same problem."""
-        told = {
-            "mesh": self.cells.fingerprint,
-            "equations": repr(equations),
-            "solver": repr(solver),
-            "boundary conditions": ", ".join(sorted(given)) or "none",
-            "dtype": str(np.dtype(dtype)),
-        }
         # (Functions are at other addresses in each process.)
-        mine = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in told.items()}
+        mine = {name: re.sub(r" at 0x[0-9a-f]+", "", str(what)) for name, what in told.items()}
         for rank, theirs in enumerate(said := self.processes.allgather_object(mine)):
             for name, text in theirs.items():
                 if text != said[0][name]:
                     raise ValueError(
                         f"Processes solve different problems: of rank 0 the {name} is {said[0][name]}, and of "
                         f"rank {rank} {text}. All make the same semidiscretization, `dg.Semidiscretization("
-                        "mesh, equations, solver, ..., array=mb.DArray[mb.HostArray])`; nothing of it depends "
-                        "on the rank."
+                        "mesh, equations, solver, ..., array=mb.DArray[mb.HostArray])`, and solve it alike; "
+                        "nothing of it depends on the rank."
                     )
 
     # From the arrays of all to those of this process, and back

@@ -18,7 +18,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import Any, cast
@@ -107,7 +107,12 @@ def solve(
         raise ValueError(f"solve: method={method!r} is no method, such as method=dg.RK4().")
     callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
     control = control_of(method, dt, cfl, tolerance, cfl_interval)
-    solution = starting(semi, tspan, initial, method)
+    steps = f"dt={dt}, cfl={cfl}, tolerance={tolerance}, cfl_interval={cfl_interval}, max_steps={max_steps}"
+    divided = hasattr(semi, "processes")  # (then all begin together, or none)
+    if divided:
+        semi.compare(tspan=tspan, method=method, steps=steps, compiled=compiled)
+    with mb.distributed.together(semi.processes) if divided else nullcontext():
+        solution = starting(semi, tspan, initial, method)
     return Run(solution, control, [as_callback(c) for c in callbacks], compiled).go(max_steps)
 
 

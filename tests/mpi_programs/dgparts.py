@@ -174,7 +174,7 @@ def mistakes(comm, _):
     def said(make):
         try:
             make()
-        except (ValueError, TypeError, ArithmeticError) as e:
+        except (ValueError, TypeError, ArithmeticError, mb.RemoteError) as e:
             return str(e)
         raise AssertionError("nothing was raised")
 
@@ -189,6 +189,7 @@ def mistakes(comm, _):
         for case in ({"order": 1 + comm.rank}, {"cells": 8 + 2 * comm.rank}, {"walls": comm.rank}):
             text = said(lambda case=case: mine(**case))
             assert "Processes solve different problems: of rank 0 the" in text, text
+        on_one_rank(comm, said)
     mesh = dg.box(8)
     text = said(lambda: dg.Semidiscretization(mesh, gas, dg.Solver(1), {"x_neg": dg.SlipWall()}, array=array))
     assert "x_pos" in text
@@ -207,6 +208,35 @@ def mistakes(comm, _):
     bad = lambda x, t: gas.conservative((1.0 + 0.5 * mb.sin(6.283185307179586 * x[0]), 0.3, 1.0))
     text = said(lambda: dg.solve(semi, 10.0, bad, dt=5.0))
     assert "blew up" in text, text
+
+
+def on_one_rank(comm, said):
+    """What one process alone does wrong, all hear of, and can go on."""
+    here, mesh, wave = comm.rank == comm.size - 1, dg.box(8), dg.Advection((1.0,))
+    walls = dict.fromkeys(mesh.boundaries, dg.Prescribed(lambda x, t: (0.0 * x[0],)))
+
+    def made(conditions=walls, **more):
+        return dg.Semidiscretization(mesh, wave, dg.Solver(1), conditions, array=ARRAY, **more)
+
+    def solved(tspan=0.1, initial=lambda x, t: (mb.sin(x[0]),), **more):
+        return dg.solve(made(), tspan, initial, **{"cfl": 0.5} | more)
+
+    def fails(x, t):
+        raise ArithmeticError("no such flow") if here else ArithmeticError("nobody asks")
+
+    some = {"x_neg": walls["x_neg"]}
+    for make, what in (
+        (lambda: made(some if here else walls), "boundary conditions is"),
+        (lambda: made({**walls, "x_neg": 3} if here else walls), "x_neg (int)"),
+        (lambda: made(ranks=np.sort(np.arange(8) % comm.size) if here else np.arange(8) % comm.size), "ranks="),
+        (lambda: made(source=(lambda u, x, t, equations: u) if here else None), "source is None"),
+        (lambda: solved(0.1 + 0.1 * here), "tspan is 0.1"),
+        (lambda: solved(cfl=0.5 - 0.25 * here), "cfl=0.5"),
+        (lambda: solved(initial=fails if here else (lambda x, t: (mb.sin(x[0]),))), "no such flow"),
+    ):
+        text = said(make)
+        assert what in text, text
+    assert solved().t == 0.1
 
 
 def stops(comm, _):

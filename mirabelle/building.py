@@ -96,9 +96,8 @@ def named_sizes(signatures: list[str], sizes: list[str]) -> list[str]:
                     f"{text!r} names a length {name}: say which there are, `--size {name}=100,200`. A library "
                     "has a signature for each."
                 )
-        for numbers in itertools.product(*[known[name] for name in names]):
-            which = dict(zip(names, numbers, strict=True))
-            made.append(re.sub(r"\[[^\]]*\]", lambda s, w=which: _with_lengths(s[0], w), text))  # type: ignore[misc]
+        for lengths in itertools.product(*[known[name] for name in names]):
+            made.append(_with_lengths(text, dict(zip(names, lengths, strict=True))))
     for name in known:
         if name not in used:
             raise ValueError(f"--size {name}=... is for a length of that name, and no signature has one.")
@@ -109,8 +108,13 @@ def _is_length(text: str) -> bool:
     return not text.strip() or text.strip().isdigit()
 
 
-def _with_lengths(shape: str, lengths: dict[str, str]) -> str:
-    return re.sub(r"\w+", lambda name: lengths.get(name[0], name[0]), shape)
+def _with_lengths(text: str, lengths: dict[str, str]) -> str:
+    """A signature with numbers for names, in its shapes alone."""
+
+    def numbered(shape: re.Match[str]) -> str:
+        return re.sub(r"\w+", lambda name: lengths.get(name[0], name[0]), shape[0])
+
+    return re.sub(r"\[[^\]]*\]", numbered, text)
 
 
 def signature(text: str) -> tuple[list[Any], dict[str, Any]]:

@@ -572,6 +572,10 @@ def power_method(base: type, exponent: type) -> Any:
 
 @verbs.clip.method
 def _(x: AbstractArray, min: Any = None, max: Any = None) -> Any:
+    if x.dtype.kind in "iu":  # (bounds that the dtype does not reach are none, as with NumPy)
+        info = np.iinfo(x.dtype)
+        min = None if type(min) is int and min <= info.min else min
+        max = None if type(max) is int and max >= info.max else max
     if min is not None:
         x = verbs.maximum(x, min)
     if max is not None:

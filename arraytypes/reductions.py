@@ -127,6 +127,10 @@ def reduction_made(family: Any, node: Reduced) -> None:
 def _(family: type[DenseArray], node: Reduced) -> None: ...
 
 
+# As truth values a sum says whether any is true, and a product whether all are.
+_OF_TRUTHS = {"sum": "any", "prod": "all"}
+
+
 @verbs.reduce_.method
 def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
@@ -141,6 +145,8 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
         )
     if dtype is not None and dtype is not x.dtype:
         x = cast_to(x, checked_dtype(dtype))
+    if x.dtype.kind == "b" and reduction.name in _OF_TRUTHS:
+        reduction = REDUCTIONS[_OF_TRUTHS[reduction.name]]
     family = leaf_family(type(x))
     version = verbs.capture(x)
     if type(version) is Reduced:  # a reduction of a reduction: the inner one becomes a leaf in time

@@ -86,6 +86,9 @@ def einsum(
                     f'rule {casting!r}. Allow it with casting="unsafe", or convert the operand: x.astype(...).'
                 )
         arrays = [cast_to(x, wanted) for x in arrays]
+    else:  # (also what is summed before it meets the others is a sum in the dtype of the result)
+        common = np.result_type(*[x.dtype for x in arrays])
+        arrays = [x if x.dtype == common else cast_to(x, common) for x in arrays]
     pairs = [_without_repeats(x, labels) for x, labels in zip(arrays, inputs, strict=True)]
     if len(pairs) > 1:
         pairs = _stretched(pairs)

@@ -121,11 +121,11 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     """
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}.")
+    if n == 0:
+        return copied(x)
     if not x.ndim:
         raise ValueError("diff requires input that is at least one dimensional.")
     axis = one_axis(axis, x.ndim)
-    if n == 0:
-        return copied(x)
     ends = [None if end is None else _end(end, x, axis) for end in (prepend, append)]
     if any(end is not None for end in ends):
         x = concat([part for part in (ends[0], x, ends[1]) if part is not None], axis=axis)

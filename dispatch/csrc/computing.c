@@ -318,7 +318,12 @@ reduce_array(Reduced *reduced, PyObject *array)
     if (reduced->value != Py_None) /* (another thread has just computed it) */
         return;
     PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
-    PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), Py_None, Py_None, Py_NewRef(reduced->keepdims)};
+    /* (Of short integers NumPy makes long ones where nobody says of what kind the result is.) */
+    int type = ((PyArray_Descr *)reduced->dtype)->type_num, from = IS_ARRAY(array) ? PyArray_TYPE((PyArrayObject *)array) : NPY_VOID;
+    int integers = PyTypeNum_ISBOOL(from) ? PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)
+                                          : PyTypeNum_ISINTEGER(from) && PyTypeNum_ISINTEGER(type);
+    PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), integers ? reduced->dtype : Py_None, Py_None,
+                        Py_NewRef(reduced->keepdims)};
     PyObject *out = ufunc == NULL ? NULL : PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
     speak(context);
     Py_DECREF(args[2]);

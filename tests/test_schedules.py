@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -681,3 +682,18 @@ def test_decisions_hold_for_derivatives_and_arrays_over_processes():
     divided = mb.DArray[mb.HostArray](x)
     assert float(g(divided)) == float(plain_f(divided))
     assert [s.name for s in g.program(divided).plan.steps] == ["exp_multiply", "sum"]
+
+
+def test_the_guide_says_what_was_measured():
+    """Each ratio of the table of decisions is one of `python -m benchmarks transformations`, rounded."""
+    root = Path(__file__).parents[1]
+    cases = json.loads((root / "benchmarks/results/transformations.json").read_text())["cases"]
+    text = (root / "docs/guide/transformations.md").read_text()
+    said = 0
+    for name, measured in re.findall(r"^\| `(\w+)\(.*\|([^|]*)\|$", text, re.MULTILINE):
+        ratios = [c["times_faster"] for c in cases if c["case"].split(":")[0] == name]
+        for number in re.findall(r"(?<![\w.,])\d+\.\d+", measured):
+            decimals = len(number.partition(".")[2])
+            assert any(f"{r:.{decimals}f}" == number for r in ratios), (name, number, ratios)
+            said += 1
+    assert said >= 12

@@ -166,7 +166,8 @@ class Transposed:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.T.shape[::-1]
+        rows, columns = self.T.shape
+        return columns, rows
 
     @property
     def dtype(self) -> np.dtype:

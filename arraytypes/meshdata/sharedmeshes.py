@@ -45,7 +45,7 @@ class SharedEntries(Entries):
     def __init__(self, owner: np.ndarray, reached: Any, comm: Any) -> None:
         from mirabelle.arraytypes.meshdata.forests import StarForest
 
-        said = comm.allgather_object((len(owner), zlib.crc32(np.ascontiguousarray(owner))))
+        said = comm.allgather_object((len(owner), zlib.crc32(owner.tobytes())))
         if any(other != said[0] for other in said):
             lengths = [n for n, _ in said]
             raise ValueError(

@@ -32,6 +32,7 @@ from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.distributed.darray import DArray
 
 # What is interpolated: a function of points (n, dim), or a constant.
@@ -194,7 +195,7 @@ class Space:
         return found
 
     @overload
-    def zeros(self, array: type[DArray], dtype: Any = ...) -> Any: ...
+    def zeros(self, array: type[DArray], dtype: Any = ...) -> AbstractArray: ...
     @overload
     def zeros(self, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
@@ -211,7 +212,7 @@ class Space:
         return zero_function(self, array, dtype)
 
     @overload
-    def function(self, values: Any, array: type[DArray]) -> Any: ...
+    def function(self, values: Any, array: type[DArray]) -> AbstractArray: ...
     @overload
     def function(self, values: Any, array: Any = ...) -> TreeArray: ...
     def function(self, values: Any, array: Any = HostArray) -> Any:
@@ -229,7 +230,7 @@ class Space:
         return local_function(self, u)
 
     @overload
-    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> Any: ...
+    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> AbstractArray: ...
     @overload
     def interpolate(self, f: Field, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
     def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:

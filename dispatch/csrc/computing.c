@@ -317,17 +317,23 @@ reduce_array(Reduced *reduced, PyObject *array)
 {
     if (reduced->value != Py_None) /* (another thread has just computed it) */
         return;
-    PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
-    /* (Of short integers NumPy makes long ones where nobody says of what kind the result is.) */
-    int type = ((PyArray_Descr *)reduced->dtype)->type_num, from = IS_ARRAY(array) ? PyArray_TYPE((PyArrayObject *)array) : NPY_VOID;
-    int integers = PyTypeNum_ISBOOL(from) ? PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)
-                                          : PyTypeNum_ISINTEGER(from) && PyTypeNum_ISINTEGER(type);
-    PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), integers ? reduced->dtype : Py_None, Py_None,
-                        Py_NewRef(reduced->keepdims)};
-    PyObject *out = ufunc == NULL ? NULL : PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
-    speak(context);
-    Py_DECREF(args[2]);
-    Py_DECREF(args[5]);
+    PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *out = NULL;
+    if (ufunc != NULL && operation_of(ufunc) == ADD && reduced->dtype == state.float64 &&
+        PyTuple_GET_SIZE(reduced->axes) == PyArray_NDIM((PyArrayObject *)array))
+        out = summed((PyArrayObject *)array, (int)PyTuple_GET_SIZE(reduced->shape));
+    if (ufunc != NULL && out == NULL) {
+        /* (Of short integers NumPy makes long ones where nobody says of what kind the result is.) */
+        int type = ((PyArray_Descr *)reduced->dtype)->type_num, from = PyArray_TYPE((PyArrayObject *)array);
+        int integers = PyTypeNum_ISBOOL(from) ? PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)
+                                              : PyTypeNum_ISINTEGER(from) && PyTypeNum_ISINTEGER(type);
+        PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), integers ? reduced->dtype : Py_None, Py_None,
+                            Py_NewRef(reduced->keepdims)};
+        PyObject *context = hush();
+        out = PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
+        speak(context);
+        Py_DECREF(args[2]);
+        Py_DECREF(args[5]);
+    }
     Py_XDECREF(ufunc);
     /* (NumPy adds small integers up in larger ones.) */
     if (out != NULL && (!IS_ARRAY(out) || DTYPE((PyArrayObject *)out) != reduced->dtype)) {

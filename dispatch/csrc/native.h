@@ -299,6 +299,8 @@ is_of_one(int op)
 }
 /* Which of them a function is; -1: none. */
 int operation_of(PyObject *function);
+/* The sum of all doubles of an array, as an array of so many dimensions: likewise. */
+PyObject *summed(PyArrayObject *a, int nd);
 /* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
    without an error, where NumPy is to do it. */
 PyObject *calculated(int op, PyObject *const *values, int n);

@@ -32,4 +32,4 @@ from mirabelle.arraytypes.functions.fourier import (
 )
 from mirabelle.dispatch.loading import public_names as _public_names
 
-__all__ = _public_names(__name__)
+__all__ = _public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -67,4 +67,4 @@ from mirabelle.dispatch.verbs import matmul
 
 matrix_exp = expm
 
-__all__ = _public_names(__name__)
+__all__ = _public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.csr import index_dtype
 from mirabelle.backends.gpu.lib_joining import spread
 from mirabelle.backends.gpu.lib_segments import reduce_segments
 from mirabelle.backends.gpu.lib_sorting import argsort
-from mirabelle.backends.gpu.lib_sparse import index_dtype, indptr_of, of_triples, routine, rows_of
+from mirabelle.backends.gpu.lib_sparse import indptr_of, of_triples, routine, rows_of
 from mirabelle.backends.gpu.library import scipy_module
 
 _LINES = {

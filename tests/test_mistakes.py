@@ -111,6 +111,10 @@ MISTAKES = {
     "a shape that is a dictionary": (lambda: mb.zeros({2: 3}), "A shape is an integer or a tuple"),
     "a shape that is a set": (lambda: mb.ones({2}), "A shape is an integer or a tuple"),
     "a shape of bytes": (lambda: mb.ones(b"ab"), "A shape is an integer or a tuple"),
+    "an exchange of a part in a program": (
+        lambda: mb.compile(lambda q: mb.distributed.exchange(q[1:]))(mb.DArray[mb.HostArray](np.arange(4.0))),
+        r"and not a View\[DArray\[HostArray\[float64, 1\]\], 1\]",
+    ),
     "diagonals without places": (lambda: mb.Banded([1.0, 2.0], [1.0]), r"mb\.Tridiagonal"),
     "if of an array": (lambda: 1 if x > 1 else 0, r"mb\.any\(x\)"),
     "and of arrays": (lambda: x > 1 and x < 2, r"mb\.all\(x\)"),

@@ -245,3 +245,32 @@ def test_autoray_fetches(family):
     autoray = pytest.importorskip("autoray")
     for found in (autoray.to_numpy(family(M)), autoray.do("to_numpy", family(M) + 0)):
         assert type(found) is np.ndarray and found.tolist() == M
+
+
+R, H = mb.RefArray, mb.HostArray
+TWO_PLACES = {
+    "take_along_axis": lambda x, i: mb.take_along_axis(x, i, 0), "take": lambda x, i: mb.take(x, i),
+    "put_along_axis": lambda x, i: mb.put_along_axis(x, i, 1.0, 0), "index": lambda x, i: x[i],
+    "write": lambda x, i: x.__setitem__(i, 1.0), "isin": lambda x, i: mb.isin(x, i),
+    "compress": lambda x, i: mb.compress(i > 1, x), "where": lambda x, i: mb.where(i > 1, x, x),
+    "select": lambda x, i: mb.select([i > 1], [x]), "choose": lambda x, i: mb.choose(i % 2, [x, x]),
+    "searchsorted": lambda x, i: mb.searchsorted(x, i), "digitize": lambda x, i: mb.digitize(x, i),
+    "interp": lambda x, i: mb.interp(x, i, i), "convolve": lambda x, i: mb.convolve(x, i),
+    "bincount": lambda x, i: mb.bincount(x.astype("i8"), weights=i), "lexsort": lambda x, i: mb.lexsort((x, i)),
+    "histogram": lambda x, i: mb.histogram(x, weights=i), "average": lambda x, i: mb.average(x, weights=i),
+    "cov": lambda x, i: mb.cov(x, i), "union1d": lambda x, i: mb.union1d(x, i), "vdot": lambda x, i: mb.vdot(x, i),
+    "outer": lambda x, i: mb.outer(x, i), "add.at": lambda x, i: mb.add.at(x, i, 1.0),
+    "einsum": lambda x, i: mb.einsum("i,i->", x, i), "add.reduceat": lambda x, i: mb.add.reduceat(x, i),
+    "putmask": lambda x, i: mb.putmask(x, i > 1, 1.0),
+    "copyto": lambda x, i: mb.copyto(x, 1.0, where=i > 1), "clip": lambda x, i: mb.clip(x, i, 9),
+    "solve": lambda x, i: mb.linalg.solve(mb.diag(x + 1), i), "CSR": lambda x, i: mb.CSR(mb.diag(x)) @ i,
+    "out": lambda x, i: mb.add(x, 1, out=i),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWO_PLACES)
+@pytest.mark.parametrize("turned", [False, True], ids=["card and host", "host and card"])
+def test_arrays_of_two_places_are_refused_by_the_function_that_gets_them(name, turned):
+    first, second = (H, R) if turned else (R, H)
+    with pytest.raises(mb.PlaceError, match="mb.adapt"):
+        TWO_PLACES[name](first(np.arange(4.0)), second(np.arange(4)))

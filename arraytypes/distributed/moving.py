@@ -33,6 +33,7 @@ from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError, LayoutError
+from mirabelle.dispatch.generic import _of_its_own
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 
@@ -368,7 +369,7 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     comm = communicator() if comm is None else comm
     if not isinstance(sends, Mapping):
         raise TypeError(
-            f"exchange takes a dictionary of ranks, and the array for each, and not a {type(sends).__name__}: "
+            f"exchange takes a dictionary of ranks, and the array for each, and not a {_of_its_own(type(sends)).__name__}: "
             "`mb.distributed.exchange({rank: x})`."
         )
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]

@@ -11,7 +11,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import cast_to, leaf_family
+from mirabelle.arraytypes.elementwise import cast_to, join_families, leaf_family
 from mirabelle.arraytypes.indexing import gather_node, within, write_at
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
@@ -88,6 +88,7 @@ def _numbers(indices: Any) -> Any:
 def _indices(x: Any, indices: Any) -> Any:
     """Indices as an array of the place of `x`."""
     if isinstance(indices, AbstractArray):
+        join_families("indices along an axis", (x, indices))
         return indices
     family = leaf_family(type(x))
     data = np.asarray(indices)

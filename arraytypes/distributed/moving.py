@@ -369,8 +369,8 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     comm = communicator() if comm is None else comm
     if not isinstance(sends, Mapping):
         raise TypeError(
-            f"exchange takes a dictionary of ranks, and the array for each, and not a {_of_its_own(type(sends)).__name__}: "
-            "`mb.distributed.exchange({rank: x})`."
+            "exchange takes a dictionary of ranks, and the array for each, and not a "
+            f"{_of_its_own(type(sends)).__name__}: `mb.distributed.exchange({{rank: x}})`."
         )
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
     if wrong:

@@ -106,7 +106,7 @@ def test_statements_that_come_back_mean_what_they_mean_in_numpy(run, count, argu
     assert status == 0 and said.count("fine") == count, said
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_halos_of_parts_are_values_of_programs(run, count):
     status, said, _ = run(count, "parthalos.py", count)
     assert status == 0 and said.count("fine") == count, said

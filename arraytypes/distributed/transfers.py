@@ -216,7 +216,8 @@ class Messages:
         if self.inner.home.kind == "traced":
             from mirabelle.arraytypes.programs.partmessages import Begun
 
-            self._exchange = Begun(self, sends, receives) if sends or receives else None
+            # (Also where this process has no part in it: all mark what travels together by the same.)
+            self._exchange = Begun(self, sends, receives)
             return
         if settings.check_collectives:
             agreed(self.comm, sends, receives, self.mark)

@@ -119,6 +119,8 @@ def _delivered(comm: Communicator, family: Any, begun: list[Begun]) -> None:
             sends.setdefault(q, []).append(node)
         for q, view in b.receives.items():
             receives.setdefault(q, []).append(view)
+    if not sends and not receives:
+        return
     given = [_packed(sends[q]) for q in sorted(sends)]
     found = {q: _Message(receives[q]) for q in sorted(receives)}
     first, *others = [b.messages.mark for b in begun]

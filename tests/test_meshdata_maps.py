@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import mirabelle as mb
 from mirabelle import meshdata as md
 
 M = md.Mesh([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 1, 2], [1, 3, 2]])
@@ -198,3 +199,46 @@ A, B = md.Points("a", None, 2), md.Points("b", None, 3)
 def test_bad_input(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+# Unions
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unions_lead_where_both_do(seed):
+    rng = np.random.default_rng(seed)
+    n, sizes = int(rng.integers(0, 5)), rng.integers(1, 4, 3)
+    source = md.Points("p", None, n)
+    to = [md.Points("q", k, int(m)) for k, m in enumerate(sizes)]
+
+    def some(points):
+        if rng.integers(2):
+            return rng.integers(-1, points.size, (n, int(rng.integers(0, 4))))
+        return md.ragged_rows([rng.integers(-1, points.size, rng.integers(0, 4)) for _ in range(n)])
+
+    f, g = (
+        md.Map(source, {to[k]: some(to[k]) for k in rng.permutation(3)[: rng.integers(1, 4)]}) for _ in "fg"
+    )
+    both = f | g
+    assert list(both.targets) == list(dict.fromkeys([*f.targets, *g.targets]))
+    for points, target in both.targets.items():
+        parts = [m.targets[points] for m in (f, g) if points in m.targets]
+        assert target.ragged == any(p.ragged for p in parts)
+        for p in range(n):
+            assert target.row(p).tolist() == [i for part in parts for i in part.row(p).tolist()]
+
+
+def test_unions_are_of_maps_that_start_alike():
+    mesh = md.unit_square(1)
+    with pytest.raises(ValueError, match="start from the same"):
+        mesh.closure("cell") | mesh.closure("edge")
+    with pytest.raises(TypeError):
+        mesh.closure("cell") | [1]
+    y, both = mb.zeros(4), mesh.closure("edge", "vertex") | mesh.closure("edge", "vertex")
+    md.loop(mesh.points("edge"), twice_each, md.INC(y, both))
+    assert y.tolist() == [4, 6, 6, 4]
+
+
+def twice_each(y):
+    for i in range(4):
+        y[i] += 1

@@ -247,3 +247,21 @@ def mistakes():
 @pytest.mark.parametrize(("program", "text"), mistakes(), ids=lambda x: getattr(x, "__name__", ""))
 def test_mistakes(program, text):
     assert all(text in str(e) for e in fails_on_ranks(2, program))
+
+
+def test_meshes_go_when_nobody_holds_them():
+    """(Their tables are large: they do not wait for rubbish to be collected.)"""
+    import gc
+    import weakref
+
+    gc.disable()
+    try:
+        mesh = md.unit_square(2)
+        V = md.space(mesh, "P", 1)
+        y = V.zeros(DIVIDED)
+        md.loop(mesh.points("cell"), one, md.INC(y, V.dofs))
+        held = weakref.ref(mesh.topology)
+        del mesh, V, y
+        assert held() is None
+    finally:
+        gc.enable()

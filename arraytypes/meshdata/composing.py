@@ -116,6 +116,30 @@ def transposed(given: Map, to: Points) -> Map:
     return Map.of(to, {given.source: Target(sources, rowptr)})
 
 
+def union(first: Map, second: Map) -> Map:
+    """To what either leads to: of each target what the first leads to, then what the second does."""
+    if first.source != second.source:
+        raise ValueError(
+            f"These maps start from {_text(first.source)} and from {_text(second.source)}: `f | g` is of two "
+            "that start from the same. One after the other they are `g(f)`."
+        )
+    targets = dict(first.targets)
+    for to, more in second.targets.items():
+        targets[to] = _beside(targets[to], more) if to in targets else more
+    return Map.of(first.source, targets)
+
+
+def _beside(a: Target, b: Target) -> Target:
+    """Of each point the entries of both."""
+    if a.table is not None and b.table is not None:
+        return Target(np.concatenate([a.table, b.table], axis=1), None)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(a.sizes + b.sizes, dtype=np.int64)])
+    values = np.empty(int(ends[-1]), a.values.dtype)
+    values[ranges(ends[:-1], a.sizes)] = a.values.reshape(-1)
+    values[ranges(ends[:-1] + a.sizes, b.sizes)] = b.values.reshape(-1)
+    return Target(values, ends.astype(index_type(values.size)))
+
+
 def padded(given: Map, arity: int | None) -> Map:
     """The map with tables for all targets, of `arity` columns or as many as are needed."""
     targets: dict[Points, Target] = {}

@@ -204,6 +204,24 @@ class Map:
         rows = {name: row[row >= 0] for name, row in rows.items()}
         return next(iter(rows.values())) if len(rows) == 1 else rows
 
+    def __or__(self, other: Map) -> Map:
+        """To what either leads to: of each target first what this map leads to, then what the other does.
+
+        A point that both lead to is there twice: what a kernel adds to it is added twice.
+
+        >>> from mirabelle import meshdata as md
+        >>> mesh = md.unit_square(1)
+        >>> both = mesh.closure("edge", "vertex") | mesh.support("edge")
+        >>> both, both(2)
+        (Map(5 edge -> 2 vertex, 6 cell, ragged), {'vertex': array([1, 2], dtype=int32), 'cell': array([0, 1], \
+dtype=int32)})
+        """
+        if not isinstance(other, Map):
+            return NotImplemented
+        from mirabelle.arraytypes.meshdata.composing import union
+
+        return union(self, other)
+
     def transposed(self, target: Points | str | None = None) -> Map:
         """From each point of a target (which needs no name where it is the only one) the points that lead to
         it.

@@ -22,8 +22,8 @@ class Points:
         How many points there are.
     division : object or None
         How they are divided over processes; `md.part` gives it.
-    topology : Topology or None
-        Who touches whom in the mesh that they are of.
+    of : reference or None
+        The topology of the mesh that they are of; a weak reference, since it keeps them.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Points:
     size: int
     # How the mesh is divided over processes, where it is (`md.part`): points are the same without it.
     division: Any = field(default=None, compare=False, repr=False)
-    topology: Any = field(default=None, compare=False, repr=False)
+    of: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or self.size < 0:
@@ -55,6 +55,11 @@ class Points:
 
     def __reduce__(self) -> Any:
         return Points, (self.axis, self.component, self.size)
+
+    @property
+    def topology(self) -> Any:
+        """The topology of the mesh that they are of, while that is there; None of points made by hand."""
+        return None if self.of is None else self.of()
 
     @property
     def name(self) -> str:

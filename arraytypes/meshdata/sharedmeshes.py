@@ -127,7 +127,11 @@ def owned(points: Any, comm: Any) -> Subset:
 
 
 def _memory(base: Points) -> dict[Any, Any]:
-    return base.topology.shared if base.topology is not None else _of_hand.setdefault(base, {})
+    if base.topology is not None:
+        return base.topology.shared  # type: ignore[no-any-return]
+    if len(_of_hand) > 256:
+        _of_hand.clear()
+    return _of_hand.setdefault(base, {})
 
 
 _of_hand: dict[Points, dict[Any, Any]] = {}
@@ -139,7 +143,7 @@ def reached_entries(points: Points, table: Dofs, v: Any, flat: bool) -> SharedEn
     comm, part = view.buffer.comm, view.partition
     split = part.splits[0] if part is not None and len(part.mesh) == 1 and v.ndim else None
     size = math.prod(table.block) if flat else 1
-    key = comm, split, size, points.topology  # (equal points may be of unlike meshes)
+    key = comm, split, size, points.of  # (equal points may be of unlike meshes)
 
     def find() -> SharedEntries:
         owner = _runs(v.shape[0], comm.size) if split is None else _owner_of(split)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -110,7 +111,7 @@ class Topology:
 
     def points(self, component: str) -> Points:
         """The points of a component."""
-        return Points(self.axis, component, self.size(component), self.division, self)
+        return Points(self.axis, component, self.size(component), self.division, weakref.ref(self))
 
     # Tables
 

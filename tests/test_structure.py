@@ -362,3 +362,20 @@ def test_there_is_one_fake_device():
     assert [kind for kind in drivers if kind.simulated] == [SimulatedDriver]
     orders = [p.name for p in sources("backends") if "104729" in p.read_text()]  # (threads' shuffled order)
     assert orders == ["simulator.py"]
+
+
+@of_the_checkout
+def test_routines_with_versions_by_place_do_not_become_more():
+    """A routine is composed once for all places, or written once for an array module (`backends/csr.py`).
+
+    Where a place's library is quicker, it has one. `python -m benchmarks house` counts; they may become fewer.
+    """
+    from benchmarks import house
+
+    found = house.versions()
+    several = [name for name, places in found.items() if len(places) > 1]
+    many = [name for name in several if len(found[name]) > 2]
+    assert len(several) <= 48, sorted(several)
+    assert len(many) <= 21, sorted(many)
+    for composed in ("pad", "quantile", "polyfit", "unique_all"):
+        assert composed not in several

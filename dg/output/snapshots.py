@@ -155,7 +155,8 @@ def _in_order(path: Any, semi: Any) -> Any:
 
 def _stored(path: Any, header: dict[str, Any]) -> Any:
     """What a file knows of a semidiscretization: enough to look at the state, not to go on."""
-    arrays = {name: mb.to_numpy(x) for name, x in mb.load(path).items()}
+    stored: Any = mb.load(path)
+    arrays = {name: mb.to_numpy(x) for name, x in stored.items()}
     boundaries = {k.partition("/")[2]: (*v.copy(),) for k, v in arrays.items() if k.startswith("boundaries/")}
     named: Any = {k: arrays[f"mesh/{k}"] for k in ARRAYS} | {"boundaries": boundaries}
     mesh = Mesh(*header["mesh"][1:], **named)

@@ -168,6 +168,65 @@ def test_spaces(which):
     of_a_space(which, (1, 2, 3), SPACES[which])
 
 
+# What points write, and derivatives
+
+
+@pytest.mark.parametrize("divided_before", [False, True])
+def test_the_last_point_that_writes_an_entry_has_it(divided_before):
+    """Also where the process that owns the entry runs no point that writes it."""
+    whole, rng = md.unit_square(4), np.random.default_rng(3)
+    chosen, owner = rng.permutation(32)[:11], rng.integers(0, 3, 32)
+
+    def program(array, mesh, numbers, part=None):
+        V, here = md.space(mesh, "P", 1), np.isin(numbers, chosen)
+        some = mesh.points("cell").subset(here)
+        u = V.interpolate(lambda x: x[..., 0] * 0 - 1, array)
+        of = array(numbers * 1.0) if part is None else part.divided("cell", numbers * 1.0)
+        md.loop(some, numbered, md.READ(of), md.WRITE(u, V.dofs))
+        return V.evaluate(u, whole.coordinates)
+
+    wanted = program(mb.HostArray, whole, np.arange(32))
+
+    def over(comm):
+        if not divided_before:
+            return mb.to_numpy(program(DIVIDED, md.Mesh(whole.coordinates, whole.cells), np.arange(32)))
+        part = md.part(whole, owner, overlap=0)
+        return mb.to_numpy(program(DIVIDED, part.mesh, part.numbers("cell"), part))
+
+    for found in on_ranks(3, over):
+        assert found.tolist() == mb.to_numpy(wanted).tolist()
+
+
+def numbered(n, y):
+    for i in range(3):
+        y[i] = n
+
+
+def steep(x, u, y):
+    for i in range(3):
+        y[i] += u[(i + 1) % 3] ** 2 * x[i, 0] + u[i]
+
+
+def test_derivatives():
+    def program(array):
+        mesh = md.unit_square(3)
+        V, corners, x = md.space(mesh, "P", 1), mesh.closure("cell", "vertex"), array(mesh.coordinates)
+
+        def f(u):
+            y = mb.zeros_like(u)
+            md.loop(mesh.points("cell"), steep, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
+            return mb.sum(y * y)
+
+        u, v = V.interpolate(lambda x: np.sin(3 * x[..., 0]), array), V.interpolate(lambda x: x[..., 1], array)
+        value, change = mb.autodiff.jvp(f, (u,), (v,))
+        found = value, change, mb.autodiff.gradient(f, u).parent
+        return np.concatenate([np.ravel(mb.to_numpy(x)) for x in found])
+
+    wanted = program(mb.HostArray)
+    for found in on_ranks(2, lambda comm: program(DIVIDED)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
 # Files
 
 

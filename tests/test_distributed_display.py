@@ -10,7 +10,7 @@ from threadranks import on_ranks
 
 import mirabelle as mb
 from mirabelle.arraytypes.distributed import rehearsal
-from mirabelle.distributed import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
+from mirabelle.distributed import Block, BlockCyclic, Layout, Listed, Partial, Ragged, Replicated
 
 HOST, REF = mb.DArray[mb.HostArray], mb.DArray[mb.RefArray]
 VALUES = np.arange(60.0).reshape(12, 5)
@@ -342,6 +342,7 @@ def test_a_layout_can_be_looked_at_before_there_is_an_array():
         (Block(0), (8,), 4, "elements in equal runs over 4 processes"),
         (Block(2), (2, 3, 8), 4, "dimension 2 in equal runs over 4 processes"),
         (BlockCyclic(1, 3), (4, 40), 4, "columns dealt out in runs of 3 over 4 processes"),
+        (Listed.of(0, [0, 1, 1, 0, 0, 0, 2]), (7, 2), 3, "rows dealt out in 4 runs over 3 processes"),
         (Ragged(0, (1, 0, 7)), (8, 2), 3, "rows in runs of 1, 0, 7 over 3 processes"),
         (Ragged(0, range(10)), (45,), 10, "elements in runs of 0 to 9 over 10 processes"),
         (Replicated(), (8,), 4, "the same on all 4 processes"),

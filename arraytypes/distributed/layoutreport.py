@@ -159,9 +159,12 @@ def _divided(division: Division) -> str:
 def _split_words(division: Division, d: int, split: Split) -> str:
     what = _dimension(d, len(division.shape))
     if split.edges is None:
-        block = max((b - a for held in split.pieces for a, b in held), default=1)
+        pieces = sorted(piece for held in split.pieces for piece in held)
+        block = max((b - a for a, b in pieces), default=1)
         if all(len(held) < 2 for held in split.pieces):
             return f"{what} in runs, the last first"
+        if any(b - a != block for a, b in pieces[1:-1]):
+            return f"{what} dealt out in {len(pieces)} runs"
         return f"{what} dealt out in runs of {block}"
     counts = split.counts
     if max(counts) - min(counts) <= 1:

@@ -60,6 +60,20 @@ def test_the_import_is_light():
     assert said[0] == [] and said[1] <= MODULES
 
 
+def test_linear_algebra_and_transforms_import_nothing_of_processes():
+    said = answer(
+        """
+        import json, sys
+        import mirabelle as mb
+        x = mb.HostArray([[2.0, 1.0], [1.0, 3.0]])
+        for made in (mb.linalg.solve(x, x[0]), mb.linalg.cg(x, x[0])[0], mb.fft.rfft(x)):
+            mb.materialize(made)
+        print(json.dumps([m for m in sys.modules if m.startswith("mirabelle.arraytypes.distributed")]))
+        """
+    )
+    assert said == []
+
+
 def test_few_numbers_import_no_more():
     said = answer(
         """

@@ -7,13 +7,14 @@ with what the method believes the norm of b - A x to be. x changes only by what 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.distributed.combining import batch
 from mirabelle.arraytypes.functions.manipulation import stack
 from mirabelle.arraytypes.functions.products import vdot
 from mirabelle.dispatch import verbs
@@ -25,6 +26,12 @@ Stop = Callable[[float], bool]
 NOT_FINITE = (
     "A product is not finite: A or M holds NaN, infinity or numbers near the largest, or A is singular."
 )
+
+
+def _together() -> AbstractContextManager[None]:
+    """Inner products over processes travel in one message. (Who has not imported these has no such arrays.)"""
+    combining = sys.modules.get("mirabelle.arraytypes.distributed.combining")
+    return nullcontext() if combining is None else combining.batch()  # type: ignore[no-any-return]
 
 
 def inner(x: Any, y: Any) -> Any:
@@ -72,7 +79,7 @@ def conjugate_gradients(A: Operator, M: Operator | None, x: Any, r: Any, stop: S
         alpha = rz / pq if isinstance(pq, AbstractArray) or pq else math.nan
         r -= alpha * q
         z = r if M is None else M(r)
-        with batch():
+        with _together():
             squares, new = form(r, r), None if M is None else form(r, z)
         pq, squares, new = numbers(pq, squares, new)
         new = squares if new is None else new
@@ -176,7 +183,7 @@ def orthogonalized(w: Any, basis: list[Any]) -> tuple[Any, list[Any], float]:
     parts = np.zeros(len(basis))
     first = 0.0
     for _ in range(2):
-        with batch():
+        with _together():
             found = [inner(v, w) for v in basis] + [form(w, w)]
         *taken, squares = numbers(*found)
         w = combined(w, basis, [-c for c in taken])

@@ -151,3 +151,17 @@ def test_cold_reductions_of_many_short_rows_take_few_calls(shape, axis):
             axes = tuple(n.ndim - 1 - a for a in np.atleast_1d(axis)) if turned else axis
             assert np.allclose(mb.sum(x * 2 + x, axis=axes), np.sum((n.T if turned else n) * 3, axis=axes))
             assert calls_of(lambda: mb.materialize(mb.sum(x * 2 + x, axis=axes))) < 1500
+
+
+@pytest.mark.parametrize("kind", [mb.RefArray, mb.CuArray])
+def test_numbers_are_computed_in_the_kernel_that_reads_them(kind):
+    """Names of values without axes do not end a tree: `r`, `s` and `t` are no launches of their own."""
+    a = kind(np.linspace(0, 1, 50))
+    with mb.count() as c:
+        r = mb.sqrt(mb.sum(a * a))
+        s = r / 2
+        t = s + 1
+        y = mb.materialize(a * t)
+    assert c.launches == 2
+    x = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(mb.to_numpy(y), x * (np.sqrt((x * x).sum()) / 2 + 1))

@@ -52,6 +52,9 @@ version_of(Builder *self, PyObject *x, Py_ssize_t references, Py_ssize_t *names)
     }
     if (!IS_NODE(version) || has_value((Node *)version))
         return Py_NewRef(version);
+    PyObject *shape = ((Node *)version)->shape;
+    if (PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 0)
+        return Py_NewRef(version); /* (a number is computed in whatever kernel reads it) */
     Py_ssize_t named = ((Node *)version)->names + is_named(x, references);
     if (named > NAMES && self->brief && !recorded()) {
         double n = shape_size(((Node *)version)->shape);

@@ -322,12 +322,7 @@ reduce_array(Reduced *reduced, PyObject *array)
         PyTuple_GET_SIZE(reduced->axes) == PyArray_NDIM((PyArrayObject *)array))
         out = summed((PyArrayObject *)array, (int)PyTuple_GET_SIZE(reduced->shape));
     if (ufunc != NULL && out == NULL) {
-        /* (Of short integers NumPy makes long ones where nobody says of what kind the result is.) */
-        int type = ((PyArray_Descr *)reduced->dtype)->type_num, from = PyArray_TYPE((PyArrayObject *)array);
-        int integers = PyTypeNum_ISBOOL(from) ? PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)
-                                              : PyTypeNum_ISINTEGER(from) && PyTypeNum_ISINTEGER(type);
-        PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), integers ? reduced->dtype : Py_None, Py_None,
-                            Py_NewRef(reduced->keepdims)};
+        PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), Py_None, Py_None, Py_NewRef(reduced->keepdims)};
         PyObject *context = hush();
         out = PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
         speak(context);

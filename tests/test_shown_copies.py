@@ -117,3 +117,16 @@ def test_the_refusal_names_the_cure_and_a_copy_can_be_written_to():
     dense[...] = 1
     inside = mb.compile(lambda d: mb.copy(mb.Diagonal(d)[0]) * 2)(mb.ones(2))
     inside[...] = 3
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("make", [mb.Diagonal, lambda x: mb.Toeplitz(x), lambda x: mb.Range(3, device=type(x))])
+def test_what_index_arrays_pick_is_a_new_array(make, family):
+    """As with NumPy: an array of ours, a list or a mask picks a copy, which is written to."""
+    x, at = make(family([1.0, 2.0, 3.0])), family([2, 0])
+    before = mb.to_numpy(x)
+    for index in (at, [2, 0], family([True, False, True]), (..., at)):
+        picked = x[index]
+        picked[...] = 9.0
+        assert (mb.to_numpy(picked) == 9.0).all() and picked.size
+    np.testing.assert_array_equal(mb.to_numpy(x), before)

@@ -319,7 +319,7 @@ def _numpy_shows(index: tuple[Any, ...], made: Any) -> bool:
 
 def _is_integer(i: Any) -> bool:
     if isinstance(i, AbstractArray):
-        return i._is_number() and i.dtype.kind in "iu"
+        return not i.ndim and i._is_number() and i.dtype.kind in "iu"
     return isinstance(i, (int, np.integer)) and not isinstance(i, bool)
 
 

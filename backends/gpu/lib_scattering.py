@@ -73,8 +73,11 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinc
         )
     order = argsort(xp, flat)
     places = tuple(i[order] for i in where)
+    before = into[places]
+    if op.startswith("logical"):  # (CuPy's take truth values, and no complex numbers)
+        values, before = values != 0, before != 0
     total = totals_of_runs(xp, getattr(xp, name), flat[order], values[order])
-    into[places] = getattr(xp, op)(into[places], total).astype(into.dtype, copy=False)
+    into[places] = getattr(xp, op)(before, total).astype(into.dtype, copy=False)
 
 
 def _flat(where: tuple[Any, ...], shape: tuple[int, ...]) -> Any:

@@ -149,6 +149,7 @@ class GenericFunction:
         # The methods that plum knows, and it.
         self._plum: tuple[list[Method], Plum | None] = [], None
         self.active_overrides = 0
+        self._users = -1, False
         # What answers a call with arguments that the prototype does not have, if the function is a wider one.
         self.further: Callable[..., Any] = self.refuse_further
         self.table = _Table(self, operator=False)
@@ -253,6 +254,13 @@ class GenericFunction:
         _bump()  # (first: who keeps an answer looks at it afterwards)
         self.table.clear()
         self.operator_table.clear()
+
+    @property
+    def has_methods_of_users(self) -> bool:
+        """Did somebody override a method, or add one of their own?"""
+        if self._users[0] != _world:
+            self._users = _world, bool(self.active_overrides) or any(m.is_users for m in self.methods)
+        return self._users[1]
 
     def _answered(self, classes: Classes) -> bool:
         """Was there a call that a method for these classes fits?"""

@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from mirabelle.arraytypes.usercode.effects import function_tree
+from mirabelle.dispatch import syntax
 
 _numbers = itertools.count(1)
 
@@ -58,7 +59,7 @@ def _lambda_at(f: types.FunctionType) -> ast.Lambda | None:
 @functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text) if text else None
+        return syntax.parse(text) if text else None
     except (SyntaxError, ValueError):
         return None
 

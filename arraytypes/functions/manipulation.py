@@ -319,7 +319,8 @@ def stack(
     [[ 1  2]
      [10 20]]
     """
-    quick = at_once(arrays, axis, stacked=True) if out is None and dtype is None else None
+    plain = out is None and dtype is None and not stack_.core.has_methods_of_users
+    quick = at_once(arrays, axis, stacked=True) if plain else None
     if quick is not None:
         return quick
     given = alike("stack", arrays)

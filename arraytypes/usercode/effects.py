@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.lending import MAYBE, READ, WRITTEN
-from mirabelle.dispatch.forks import ForkLock
+from mirabelle.dispatch import syntax
 
 _NO_MEMORY = {"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"}
 _FRESH_METHODS = {
@@ -41,11 +41,6 @@ _ITERATORS = {"enumerate", "zip", "reversed", "iter", "next", "sorted", "list", 
 NO_VALUE = object()
 
 
-# Where functions are taken apart and made anew: CPython counts the depth of syntax trees for all threads
-# together, and two that parse at once may be told that a tree is out of balance.
-syntax_lock = ForkLock()
-
-
 def function_tree(function: Any) -> ast.FunctionDef | ast.Lambda | None:
     """The syntax tree of a function, with its line numbers in its file; None if there is no source."""
     made = getattr(function, "__mirabelle_tree__", None)
@@ -53,8 +48,7 @@ def function_tree(function: Any) -> ast.FunctionDef | ast.Lambda | None:
         return made  # type: ignore[no-any-return]
     try:
         lines, first = inspect.getsourcelines(function)
-        with syntax_lock:
-            tree = ast.parse(textwrap.dedent("".join(lines)))
+        tree = syntax.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
     ast.increment_lineno(tree, max(first, 1) - 1)

@@ -17,6 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.usercode.effects import effects_of, function_tree, scope_of
 from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.errors import UserFunctionError
 
 # What a context answers about the thread, with a dimension in the parentheses or without.
@@ -238,7 +239,7 @@ class _Reader:
             )
         try:
             scope = {n: look_up(n) for n in names}
-            return eval(compile(ast.Expression(node), "<constant>", "eval"), {}, scope)
+            return eval(syntax.compiled(ast.Expression(node), "<constant>", "eval"), {}, scope)
         except Exception as e:
             self.fail(at, f"it must be a constant, and has no value here ({type(e).__name__}: {e}).")
 

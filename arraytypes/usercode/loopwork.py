@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirabelle.arraytypes.usercode.parallelloops import is_counted, is_size
+from mirabelle.dispatch import syntax
 
 # How many turns a loop is taken to have of which nothing is known.
 _UNKNOWN = 256
@@ -35,7 +36,7 @@ class Ranges:
         """
         code = getattr(loop, _TURNS, None)
         if code is None:
-            code = compile(ast.Expression(loop.iter), "<mirabelle range>", "eval")
+            code = syntax.compiled(ast.Expression(loop.iter), "<mirabelle range>", "eval")
             setattr(loop, _TURNS, code)
         return eval(code, _SCOPE, self.values)  # type: ignore[arg-type, no-any-return]
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.usercode.effects import NO_VALUE, function_tree, scope_of, syntax_lock
+from mirabelle.arraytypes.usercode.effects import NO_VALUE, function_tree, scope_of
+from mirabelle.dispatch import syntax
 
 # Begins the names of what is put into functions: no program has such names.
 OURS = "__mirabelle_"
@@ -153,8 +154,7 @@ class Source:
         ast.copy_location(outer, ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0))
         ast.copy_location(inner, outer)
         ast.fix_missing_locations(module)
-        with syntax_lock:
-            code = compile(module, old.__code__.co_filename, "exec", dont_inherit=True)
+        code = syntax.compiled(module, old.__code__.co_filename, dont_inherit=True)
         for wanted in (f"{OURS}outer", name):
             code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == wanted)
         closure = tuple([cells[n] for n in code.co_freevars])

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from mirabelle.arraytypes.kernels import Kernel
 from mirabelle.arraytypes.lending import READ
-from mirabelle.arraytypes.usercode.effects import syntax_lock
 from mirabelle.arraytypes.usercode.kernelsource import COORDINATES, KernelSource, is_call
+from mirabelle.dispatch import syntax
 
 # How an index into an array is changed along a dimension: it is as it is; the part's beginning is subtracted;
 # and then it is taken modulo the length of the whole, where the part goes around its end.
@@ -60,7 +60,7 @@ def shifted(kernel: Kernel, variant: Variant) -> Kernel:
     key = "shifted", variant
     found = kernel.compiled.get(key)
     if found is None:
-        with syntax_lock:
+        with syntax.lock:
             found = kernel.compiled.get(key) or kernel.compiled.setdefault(key, _made(kernel, variant))
     return found  # type: ignore[no-any-return]
 

@@ -22,6 +22,7 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.freenames import FreeNames, apart
 from mirabelle.backends.codegen.gridnames import GridNames
 from mirabelle.backends.codegen.variables import names
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.promotion import code
 
 # The largest size of a block in its third dimension.
@@ -154,7 +155,7 @@ class _GridKernel:
         )
 
     def parsed(self, lines: list[str]) -> list[ast.stmt]:
-        tree = ast.parse("\n".join(lines))
+        tree = syntax.parse("\n".join(lines))
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt):
                 node.lineno = self.first
@@ -165,7 +166,7 @@ class _GridKernel:
         mine = self.source.function.__code__.co_filename
         lines = [(mine, self.first)] * (text.count("\n") + 1)
         here = self.first
-        for old, new in zip(_statements(tree.body), _statements(ast.parse(text).body), strict=False):
+        for old, new in zip(_statements(tree.body), _statements(syntax.parse(text).body), strict=False):
             here = getattr(old, "lineno", here)
             for k in range(new.lineno, (new.end_lineno or new.lineno) + 1):
                 lines[k - 1] = getattr(old, "filename", mine), here

@@ -9,6 +9,7 @@ from typing import Any
 from mirabelle.arraytypes.usercode import kernelsource
 from mirabelle.arraytypes.usercode.effects import scope_of
 from mirabelle.backends.codegen.kernelnames import Names, at
+from mirabelle.dispatch import syntax
 
 
 class GridNames(Names):
@@ -62,7 +63,7 @@ class GridNames(Names):
             found = {n.id: look_up(n.id) for n in ast.walk(node.exc) if isinstance(n, ast.Name)}
             tree = ast.fix_missing_locations(ast.Expression(copy.deepcopy(node.exc)))
             try:
-                made = eval(compile(tree, "<raise>", "eval"), {}, found)
+                made = eval(syntax.compiled(tree, "<raise>", "eval"), {}, found)
             except Exception:
                 pass
         if isinstance(made, type) and issubclass(made, BaseException):

@@ -21,6 +21,7 @@ from mirabelle.backends.codegen import phases
 from mirabelle.backends.codegen.kernelnames import Names, at, without_returns
 from mirabelle.backends.codegen.phases import Control, Item, Once, Phase
 from mirabelle.backends.codegen.variables import names
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.errors import UserFunctionError
 
 # Function, variables → their dtypes; None where a variable is no number of one type.
@@ -71,7 +72,7 @@ class GroupFrame:
 
     def code(self, lines: list[str], **holes: list[ast.stmt]) -> list[ast.stmt]:
         """Parsed lines, with statements put where a hole's name stands as a statement."""
-        tree = ast.parse("\n".join(lines))
+        tree = syntax.parse("\n".join(lines))
         for node in ast.walk(tree):
             if hasattr(node, "lineno"):
                 node.lineno = node.end_lineno = self.line  # type: ignore[attr-defined]
@@ -132,7 +133,7 @@ class GroupFrame:
         given = ", ".join(["_k_from", "_k_to", *sizes, *self.source.parameters])
         definition = self.code([f"def {self.source.name}({given}):", "    BODY"], BODY=body)
         tree = ast.fix_missing_locations(ast.Module(definition, []))
-        exec(compile(tree, f.__code__.co_filename, "exec"), self.scope)
+        exec(syntax.compiled(tree, f.__code__.co_filename), self.scope)
         made = self.scope.pop(self.source.name)
         made.__module__, made.__qualname__ = f.__module__, f.__qualname__
         return made

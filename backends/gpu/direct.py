@@ -156,7 +156,7 @@ class _Plan:
     def values(self, scalars: list[Any]) -> list[Any]:
         return scalars if self.plain else scalar_values(self.program, scalars)
 
-    def launch(self, out: Any, leaves: list[Leaf], scalars: list[Any], apart: list[Any]) -> None:
+    def compute(self, out: Any, leaves: list[Leaf], scalars: list[Any], apart: list[Any]) -> None:
         """Compute a tree of these leaves and numbers; others hold nodes `apart`."""
         self.run(out.ptr, *[leaf.view.ptr for leaf in leaves], *self.values(scalars))
         if counters.active:
@@ -266,7 +266,7 @@ def evaluate(node: Any) -> Leaf | None:
     plan = _plan(node, key, leaves, scalars, out)
     if plan is False:
         return None
-    plan.launch(out, leaves, scalars, apart)
+    plan.compute(out, leaves, scalars, apart)
     return _settled(node, out)
 
 
@@ -415,7 +415,7 @@ def _write(dest: Any, node: Any) -> bool:
         return False
     if not apart and plan.plain:
         plan.shortcut.used(node, leaf, plan, _world)
-    plan.launch(leaf.view, leaves, scalars, apart)
+    plan.compute(leaf.view, leaves, scalars, apart)
     _note_write(leaf)
     node.value = leaf
     node.args = None
@@ -491,7 +491,7 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
     plan = _plan(node, key, leaves, scalars, target)
     if plan is False:
         return False
-    plan.launch(target, leaves, scalars, apart)
+    plan.compute(target, leaves, scalars, apart)
     _note_write(leaf)
     if reads:
         # Who holds the value finds it where it was written, and not what it was made of.

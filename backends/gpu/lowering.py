@@ -18,6 +18,7 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.lowering_body import LOOP, Body
 from mirabelle.backends.gpu.lowering_values import LLVM, NotLowered, Writer
 from mirabelle.backends.gpu.usercode import UserCode
+from mirabelle.dispatch import syntax
 
 DATA_LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
@@ -44,7 +45,7 @@ class Module:
         # Is it nothing but arithmetic on whole words and calls of libdevice, of which an optimizer makes
         # hardly anything better than the assembler does by itself, in a multiple of the time?
         self.plain = True
-        tree = ast.parse(source.text)
+        tree = syntax.parse(source.text)
         self.scope: dict[str, Any] = {}
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):

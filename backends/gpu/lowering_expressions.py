@@ -25,6 +25,7 @@ from mirabelle.backends.gpu.lowering_values import (
     rebuilt,
     shape,
 )
+from mirabelle.dispatch.syntax import parse
 
 _RING = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 
@@ -316,7 +317,7 @@ def syntax(function: Any) -> ast.FunctionDef:
         while end < len(lines) and (not lines[end].strip() or lines[end][0] in " )"):
             end += 1
         try:
-            (found,) = ast.parse("".join(lines[start:end])).body  # type: ignore[assignment]
+            (found,) = parse("".join(lines[start:end])).body  # type: ignore[assignment]
         except (SyntaxError, ValueError):
             found = None
         if not isinstance(found, ast.FunctionDef):

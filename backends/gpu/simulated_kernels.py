@@ -23,6 +23,7 @@ from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.races import Access, Accesses
 from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, shuffled
 from mirabelle.backends.host.interpreter import numpy_callable
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import signature
@@ -61,7 +62,7 @@ class SimulatedIndexKernel:
         text = re.sub(r"^(\s*)barrier\(\)$", r"\1yield", source.text, flags=re.MULTILINE)
         self.waits = text != source.text
         typing = _Typed()
-        tree = ast.fix_missing_locations(typing.visit(ast.parse(text)))
+        tree = ast.fix_missing_locations(typing.visit(syntax.parse(text)))
         scope = _Scope(self, {n: _of_numbers(v) for n, v in values.items()} | typing.constants)
         self.function = scope.run(text, tree)[source.name]
 

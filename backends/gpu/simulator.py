@@ -33,6 +33,7 @@ from mirabelle.backends.gpu.simulated_library import SimulatedLibrary
 from mirabelle.backends.gpu.simulated_streams import SimulatedGraph, SimulatedRecorder, SimulatedStream, Time
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
@@ -520,7 +521,7 @@ class _Names(dict[str, Any]):
     def run(self, text: str, tree: Any = None) -> dict[str, Any]:
         """The globals that a text leaves. (A plain dictionary, which Python looks things up in quickly.)"""
         found: dict[str, Any] = {}
-        stack = [compile(text if tree is None else tree, remember(text), "exec")]
+        stack = [syntax.compiled(text if tree is None else tree, remember(text))]
         whole = stack[0]
         while stack:
             code = stack.pop()

@@ -12,6 +12,7 @@ import numpy as np
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.kernels import Kernel, diverged, launcher, out_of_range
 from mirabelle.backends.host import threads
+from mirabelle.dispatch import syntax
 from mirabelle.dispatch.settings import settings
 
 
@@ -39,9 +40,7 @@ def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
     key = (ndim, *map(_kind, arguments))
     run: Any = kernel.compiled.get(key)
     if run is None:
-        from mirabelle.arraytypes.usercode.effects import syntax_lock
-
-        with syntax_lock:
+        with syntax.lock:
             run = kernel.compiled.get(key) or kernel.compiled.setdefault(
                 key, _Compiled(kernel, ndim, arguments)
             )

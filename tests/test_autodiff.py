@@ -68,7 +68,8 @@ def test_the_derivative_of_a_function(name, kind):
     x = sample(name)
     y, dy = ad.jvp(verb(name), (kind.make(x),), (kind.make(np.full(x.shape, 2.0)),))
     assert_closed(dy, kind)
-    assert_same(y, of_numpy(name)(x))
+    # (The derivative of gamma has a user's function, so all is compiled, and Numba's gamma is not CPython's.)
+    assert_same(y, of_numpy(name)(x), rtol=1e-15 if name == "gamma" else 0)
     np.testing.assert_allclose(mb.to_numpy(dy), 2 * central(of_numpy(name), x), rtol=2e-8, atol=1e-9)
 
 

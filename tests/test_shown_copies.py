@@ -97,6 +97,7 @@ def _check(x, name, view, write, times):
         assert not changed or not np.array_equal(mb.to_numpy(x), before), (name, write, times)
 
 
+@pytest.mark.filterwarnings("ignore::mirabelle.dispatch.errors.DenseFallbackWarning")
 def test_the_refusal_names_the_cure_and_a_copy_can_be_written_to():
     A = mb.Diagonal(mb.ones(3))
     with pytest.raises(ValueError, match=r"a copy of entries of a Diagonal.*A\[index\] = value.*mb.copy\(x\)"):

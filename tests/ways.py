@@ -32,14 +32,23 @@ def as_many():
         yield
 
 
+# So many reductions may wait; with each further one the oldest is computed (dispatch/csrc/reducing.c).
+MAY_WAIT = 16
+_NUMBERS = mb.HostArray([1.0, 2.0])
+
+
 @contextlib.contextmanager
 def counting_as_many():
-    """Count what many elements would do. (And not what a collection of other tests' garbage lets go.)"""
+    """Count what many elements would do. (And neither what a collection of other tests' garbage lets go, nor a
+    reduction of theirs that has waited for so long that the next one has it computed.)"""
     collects = gc.isenabled()
     gc.disable()
     try:
-        with as_many(), mb.count() as c:
-            yield c
+        with as_many():
+            for _ in range(MAY_WAIT):
+                mb.sum(_NUMBERS)
+            with mb.count() as c:
+                yield c
     finally:
         if collects:
             gc.enable()

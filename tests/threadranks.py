@@ -1,9 +1,24 @@
-"""Ranks that are threads of this process: for what distributed arrays do, without starting any."""
+"""Ranks that are threads of this process: for what distributed arrays do, without starting any.
 
+They change places as often as CPython can, so that what one of them has half done is seen by the others.
+"""
+
+import contextlib
+import sys
 import threading
 
 import mirabelle as mb
 from mirabelle.backends.tcp import local_group
+
+
+@contextlib.contextmanager
+def changing_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def outcomes(ranks, program):
@@ -20,11 +35,12 @@ def outcomes(ranks, program):
 
     threads = [threading.Thread(target=run, args=(c,), name=f"rank {c.rank}", daemon=True) for c in group]
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive(), f"{thread.name} waits for ever; the others: {found}"
+        with changing_often():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive(), f"{thread.name} waits for ever; the others: {found}"
     finally:
         for comm in group:
             comm.close()

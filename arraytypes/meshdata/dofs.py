@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.points import Points
+from mirabelle.dispatch.forks import ForkLock
 
 # So many things that were found out about a table are kept.
 KEPT_FACTS = 32
@@ -151,6 +152,7 @@ class Dofs:
 _INVERSE = ("reached", "starts", "sources")
 # The tables there are, by what they lead from and their size.
 _tables: dict[Any, list[weakref.ref[np.ndarray]]] = {}
+_lock = ForkLock()
 
 
 def _shared(source: Points, table: np.ndarray) -> np.ndarray:
@@ -159,13 +161,14 @@ def _shared(source: Points, table: np.ndarray) -> np.ndarray:
     (Linear elements have their degrees of freedom where a map to the vertices leads.)
     """
     key = source.axis, source.component, source.size, table.shape, table.dtype
-    living = [(ref, known) for ref in _tables.get(key, ()) if (known := ref()) is not None]
-    for _, known in living:
-        if np.array_equal(known, table):
-            return known
-    for other in [k for k, refs in _tables.items() if k != key and not any(ref() is not None for ref in refs)]:
-        del _tables[other]
-    _tables[key] = [ref for ref, _ in living[-3:]] + [weakref.ref(table)]
+    with _lock:
+        living = [(ref, known) for ref in _tables.get(key, ()) if (known := ref()) is not None]
+        for _, known in living:
+            if np.array_equal(known, table):
+                return known
+        for other in [k for k, refs in _tables.items() if k != key and not any(ref() is not None for ref in refs)]:
+            del _tables[other]
+        _tables[key] = [ref for ref, _ in living[-3:]] + [weakref.ref(table)]
     return table
 
 

@@ -64,7 +64,7 @@ class Program:
     def keep(self, how: tuple[Any, ...], plan: Any) -> None:
         """Keep the plan of a launch on operands of one layout; not too many of them."""
         if len(self.plans) > 256:
-            self.plans = {k: v for k, v in self.plans.items() if not isinstance(k, tuple)}
+            self.plans = {k: v for k, v in list(self.plans.items()) if not isinstance(k, tuple)}
         self.plans[how] = plan
 
     def dtype_of(self, ref: int) -> np.dtype:

@@ -166,7 +166,8 @@ def _shared(source: Points, table: np.ndarray) -> np.ndarray:
         for _, known in living:
             if np.array_equal(known, table):
                 return known
-        for other in [k for k, refs in _tables.items() if k != key and not any(ref() is not None for ref in refs)]:
+        gone = [k for k, refs in _tables.items() if all(ref() is None for ref in refs)]
+        for other in gone:
             del _tables[other]
         _tables[key] = [ref for ref, _ in living[-3:]] + [weakref.ref(table)]
     return table

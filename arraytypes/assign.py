@@ -40,7 +40,7 @@ from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, w
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
-from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch import native, policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
@@ -257,6 +257,7 @@ def write(dest: Any, source: Any) -> None:
     ):
         root._node = source  # both handles on one version; the next write parts them
         return
+    native.in_c.compute_readers(leaf)
     reads = readers(source, leaf)
     part = None if whole else shown_leaf(dest, leaf)
     if nobody_else(leaf, source, reads, part):
@@ -403,6 +404,7 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
     if number is None:
         computed(value)
     leaf = verbs.leaf_of(root)
+    native.in_c.compute_readers(leaf)
     if any(readers(verbs.leaf_of(v), leaf) for v in arrays):
         arrays = [verbs.copy(v) for v in arrays]
     if not leaf.foreign and not nobody_else(leaf, None, []):

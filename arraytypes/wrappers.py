@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -320,9 +321,12 @@ PUSHED = 8
 
 def _rewritable(x: Any, version: Broadcasted) -> bool:
     """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
-    # On the host few elements are computed in less time than it takes to tell which of them are wanted.
-    if leaf_family(type(x))._brief_trees < 0 and 1 < version.size <= settings.brief_size:
-        return False
+    # On the host few elements are computed in less time than it takes to tell which are wanted. Of more,
+    # several operations are computed once, if over half of what they give is wanted: other parts may be, too.
+    if leaf_family(type(x))._brief_trees < 0:
+        elements = math.prod(version.shape)
+        if 1 < elements <= settings.brief_size or (version.size > 1 and 2 * x.size > elements):
+            return False
     if worth_storing(version) or version.sig.op.nout > 1:
         return False
     if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:

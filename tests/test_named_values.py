@@ -165,3 +165,29 @@ def test_numbers_are_computed_in_the_kernel_that_reads_them(kind):
     assert c.launches == 2
     x = np.linspace(0, 1, 50)
     np.testing.assert_allclose(mb.to_numpy(y), x * (np.sqrt((x * x).sum()) / 2 + 1))
+
+
+@pytest.mark.parametrize("operations", [1, 2])
+def test_a_part_of_many_elements_that_wait_is_computed_by_itself(operations):
+    n = 2 * mb.settings.brief_size
+    x = np.linspace(0, 1, n)
+    a = mb.HostArray(x)
+
+    def waits(a):
+        return a * 2 if operations == 1 else a * 2 + 1.5
+
+    for few in (slice(3, 103), slice(None, None, n // 100), 7):
+        y = waits(a)
+        with mb.count() as c:
+            z = mb.materialize(y[few] * 3)
+        assert_same(z, waits(x)[few] * 3)
+        assert c.bytes_read + c.bytes_written < 8 * 400
+        assert_same(y, waits(x))
+    # Of few elements, and where most are wanted, all are computed once.
+    y, k = waits(a), waits(mb.HostArray(x[: n // 4]))
+    with mb.count() as c:
+        mb.materialize(k[1:100] + k[2:101])
+    assert c.bytes_written == 8 * (n // 4 + 99)
+    with mb.count() as c:
+        mb.materialize(y[1:] - y[:-1])
+    assert operations == 1 or c.bytes_written == 8 * (2 * n - 1)

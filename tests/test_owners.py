@@ -14,6 +14,8 @@ from kinds import LEAVES
 
 import mirabelle as mb
 from mirabelle.dispatch import native
+from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, evaluating, kept, may_write
 
 Handle = native.in_c.Handle
@@ -420,3 +422,79 @@ def test_what_is_kept_with_a_mask_is_written_by_nobody(kind, n):
         y = x[mask]
         y += 1
         assert np.array_equal(mb.to_numpy(y), wanted + 1)
+
+
+# Reductions that wait
+
+
+SUMS = {
+    "whole": lambda xp, x: xp.sum(x),
+    "tree": lambda xp, x: xp.max(x * x - 1.0),
+    "part": lambda xp, x: xp.sum(x[3:-5]),
+    "axis": lambda xp, x: xp.sum(x.reshape(-1, 10), axis=0),
+    "named": lambda xp, x: xp.sum((x + 1.0)[::2]),
+    "two": lambda xp, x: xp.sum(x) * xp.min(x),
+}
+
+
+def scaled(x):
+    x *= 0.5
+
+
+def added_to_a_part(x):
+    x[1:-1] += 1.0
+
+
+def one_element(x):
+    x[0] = 7.0
+
+
+def of_itself(x):
+    x[1:] = x[:-1] * 2
+
+
+def where_large(x):
+    x[x > 0.5] = -1.0
+
+
+def at_places(x):
+    x[[0, 3, 5]] = 2.0
+
+
+WRITES = [scaled, added_to_a_part, one_element, of_itself, where_large, at_places]
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("reduction", SUMS)
+@pytest.mark.parametrize("n", [3000, 80_000])
+def test_a_write_computes_the_reductions_that_wait_for_it(n, reduction, write):
+    """They would keep the old contents, so that the write would go to other memory."""
+    array = np.random.default_rng(5).random(n)
+    x = mb.HostArray(array)
+    reduce = SUMS[reduction]
+    stays = write in (added_to_a_part, one_element, at_places) and reduction != "named"
+    for turn in range(12):  # (statements that are met again, too)
+        before = address_of(x._node.view) if stays else 0
+        s, t = reduce(mb, x), reduce(np, array)
+        write(x)
+        write(array)
+        np.testing.assert_allclose(mb.to_numpy(s), t, rtol=1e-12)
+        np.testing.assert_array_equal(mb.to_numpy(x), array)
+        if stays:
+            assert address_of(x._node.view) == before, turn
+
+
+def test_a_reduction_that_may_fail_waits_on():
+    """Who reads it is told; the write goes around what it reads."""
+
+    def positive(v):
+        if v < 0:
+            raise ValueError("negative")
+        return v
+
+    x = mb.HostArray(np.linspace(-1, 1, 5000))
+    s = mb.mapreduce(positive, mb.add, x)
+    x[0] = 3.0
+    with pytest.raises(UserFunctionError, match="raised an exception"):
+        float(s)
+    assert float(x[0]) == 3.0

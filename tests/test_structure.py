@@ -327,6 +327,87 @@ def test_reference_counts_are_read_in_one_place():
     assert found == COUNTS
 
 
+# What is decided in one place (the line that does it, and where it stands), and how many lines of which files
+# ask, or look at what it is decided by. They may become fewer.
+DECIDED = {
+    "may it be written in place?": (
+        (r"^may_write\(Leaf|def nobody_else\(", {"dispatch/csrc/owners.c": 1, "arraytypes/assign.py": 1}),
+        (
+            r"\b(nobody_else|may_write)\((?!Leaf)(?!.*-> bool)",
+            {
+                "dispatch/csrc/owners.c": 3, "dispatch/csrc/assigning.c": 1, "dispatch/csrc/statements.c": 1,
+                "dispatch/tree.py": 1, "arraytypes/assign.py": 3,
+                "arraytypes/distributed/moving.py": 1, "arraytypes/distributed/statements.py": 1,
+                "arraytypes/graphs.py": 1, "arraytypes/lending.py": 1,
+                "arraytypes/programs/fusing.py": 3, "arraytypes/programs/program.py": 1,
+                "arraytypes/random/filling.py": 1, "backends/gpu/direct.py": 4, "backends/gpu/shortcuts.py": 1,
+                "backends/host/direct.py": 2, "backends/host/picking.py": 2,
+            },
+        ),
+        (
+            r"\bholders\s*(?:[<>]=?|==|!=)",
+            {
+                "dispatch/csrc/owners.c": 2, "dispatch/csrc/nodes.c": 2, "dispatch/csrc/reducing.c": 1,
+                "dispatch/csrc/computing.c": 2, "dispatch/csrc/statements.c": 3, "dispatch/evaluation.py": 1,
+                "dispatch/schedule.py": 3, "arraytypes/assign.py": 1, "arraytypes/indexing.py": 1,
+                "arraytypes/distributed/combining.py": 2, "arraytypes/distributed/execution.py": 2,
+                "backends/gpu/direct.py": 4, "backends/gpu/shortcuts.py": 1,
+            },
+        ),
+    ),
+    "is it worth storing?": (
+        (r"def worth_storing\(", {"dispatch/schedule.py": 1}),
+        (
+            r"(?<!def )\bworth_storing\(",
+            {
+                "dispatch/schedule.py": 2, "arraytypes/distributed/combining.py": 1,
+                "arraytypes/distributed/execution.py": 1, "arraytypes/wrappers.py": 1,
+                "backends/gpu/direct.py": 2,
+            },
+        ),
+    ),
+}  # fmt: skip
+
+
+@of_the_checkout
+@pytest.mark.parametrize("question", DECIDED)
+def test_what_is_decided_in_one_place_stays_there(question):
+    for pattern, allowed in DECIDED[question]:
+        found = {}
+        for folder in ALLOWED:
+            for path in [*sources(folder), *(ROOT / folder).rglob("*.c")]:
+                lines = sum(bool(re.search(pattern, line)) for line in path.read_text().splitlines())
+                if lines:
+                    found[path.relative_to(ROOT).as_posix()] = lines
+        assert all(n <= allowed.get(path, 0) for path, n in found.items()), (pattern, found)
+
+
+# Functions in Python that go through a tree by calling themselves. They may become fewer.
+WALKERS = {
+    ("dispatch/schedule.py", "visit"), ("dispatch/schedule.py", "_reach"), ("dispatch/tree.py", "walk"),
+    ("arraytypes/flow.py", "_collect"), ("arraytypes/wrappers.py", "_rewrite"),
+    ("arraytypes/distributed/execution.py", "node"), ("arraytypes/distributed/execution.py", "_quick"),
+    ("arraytypes/distributed/gathering.py", "_walk"), ("arraytypes/distributed/overlapping.py", "node"),
+    ("arraytypes/programs/traced.py", "node_of"), ("backends/gpu/direct.py", "_walk"),
+    ("backends/gpu/direct.py", "_step"), ("backends/host/direct.py", "waits_for_reductions"),
+}  # fmt: skip
+
+
+@of_the_checkout
+def test_walkers_of_trees_do_not_become_more():
+    from benchmarks import house
+
+    found = {
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for folder in house.HOUSE
+        for path in sources(folder)
+        if "Broadcasted" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if house.walks_trees(node)
+    }
+    assert found <= WALKERS, found - WALKERS
+
+
 def classes_with(name):
     """The classes of the library that define something of this name."""
     return [

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import nobody_else
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view, evaluated_whole
@@ -406,7 +407,7 @@ def shared_local(x: Any) -> Any:
     evaluated_view(x)
     leaf = x._node
     if not leaf.foreign:
-        if leaf.holders > 1 or leaf.held_parts():
+        if not nobody_else(leaf):
             leaf = x._node = verbs.leaf_of(verbs.copy(x))
         leaf.foreign = True
         leaf.size = FOREIGN

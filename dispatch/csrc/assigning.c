@@ -198,8 +198,10 @@ static inline Py_ALWAYS_INLINE int
 set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
     int done = 0;
-    if (is_read_only(x))
+    if (is_read_only(x) || VERSION_OF(x) == NULL)
         return 0;
+    if (compute_readers(VERSION_OF(x)) < 0)
+        return -1;
     if (self->kind == PLAIN_NUMBER || (self->kind == TREE && VERSION_OF(value) != NULL && IS_LEAF(VERSION_OF(value))))
         return put(self, x, index, value);
     if (self->kind == TREE) {
@@ -239,9 +241,9 @@ compute_known(Setter *self, PyObject *value)
 static int
 share_version(Setter *self, PyObject *x, PyObject *value)
 {
-    if (is_read_only(x))
+    if (is_read_only(x) || VERSION_OF(x) == NULL)
         return 0;
-    if (compute_known(self, value) < 0)
+    if (compute_readers(VERSION_OF(x)) < 0 || compute_known(self, value) < 0)
         return -1;
     PyObject *before = VERSION_OF(x), *after = VERSION_OF(value);
     if (before == NULL || after == NULL || !IS_LEAF(before) || !IS_LEAF(after) || !unobserved() || !unchanged() ||

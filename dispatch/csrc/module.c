@@ -235,6 +235,7 @@ static PyMethodDef methods[] = {
     {"compute_few", few_computed, METH_O, "Have an array computed, if that was met before, or is little work."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"let_wait", has_to_wait, METH_O, "Have a reduction wait, and the one that has waited longest do so no longer."},
+    {"compute_readers", ask_compute_readers, METH_O, "Compute the reductions that wait for memory about to be written."},
     {"adopted", is_ours, METH_O, "Can nobody else write to a leaf's memory, or not any more?"},
     {"arrange", (PyCFunction)(void (*)(void))arranged, METH_FASTCALL, "How the operands of a launch lie in memory."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, holders, whether met before."},

@@ -238,6 +238,10 @@ has_shape(PyArrayObject *a, PyObject *shape)
 void settle(Node *node, Leaf *value);
 /* As a function of the module: a reduction waits, and the one that has waited longest does so no longer. */
 PyObject *has_to_wait(PyObject *module, PyObject *reduced);
+/* Memory is about to be written: compute the reductions that wait for it. They would keep the old contents, and the write would
+   go to other memory: 0, or -1 if somebody interrupts. */
+int compute_readers(PyObject *version);
+PyObject *ask_compute_readers(PyObject *module, PyObject *leaf);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *computed(PyObject *tree);

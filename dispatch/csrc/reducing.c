@@ -103,6 +103,18 @@ typedef struct {
 } Waiting;
 static Waiting large[4], small[16];
 
+/* Compute what has waited long enough. (What goes wrong goes wrong again for who reads it.) */
+static void
+wait_no_longer(PyObject *reduced)
+{
+    if (((Reduced *)reduced)->value != Py_None)
+        return;
+    PyObject *value = computed_reduction(state.known, reduced);
+    if (value == NULL && !PyErr_Occurred())
+        value = PyObject_CallOneArg(state.waited, reduced);
+    Py_XDECREF(value);
+}
+
 /* Have one wait, and the one that has waited longest do so no longer: 0, or -1. (What another thread made, it may be
    computing.) A reduction that waits holds what it reads: memory that a loop over time steps, say, would use again, or
    run out of. So only some may. */
@@ -120,15 +132,63 @@ let_wait(PyObject *reduced, int is_large)
     place->thread = thread;
     place->reference = PyWeakref_NewRef(reduced, NULL);
     left_to_python();
-    if (longest != NULL && ((Reduced *)longest)->value == Py_None) {
-        PyObject *value = computed_reduction(state.known, longest);
-        if (value == NULL && !PyErr_Occurred())
-            value = PyObject_CallOneArg(state.waited, longest);
-        Py_XDECREF(value);
-    }
+    if (longest != NULL)
+        wait_no_longer(longest);
     Py_XDECREF(longest);
     Py_XDECREF(before);
-    return left_to_python() ? 0 : -1; /* (what went wrong goes wrong again for who reads it) */
+    return left_to_python() ? 0 : -1;
+}
+
+/* Does a version that waits read some memory, as far as few operations say? */
+static int
+reads(PyObject *x, Leaf *leaf, int *looked)
+{
+    if (IS_NODE(x) && has_value((Node *)x))
+        x = ((Node *)x)->value;
+    if (IS_LEAF(x))
+        return (Leaf *)x == leaf || ((Leaf *)x)->root == (PyObject *)leaf;
+    PyObject *args = IS_NODE(x) ? ((Node *)x)->args : NULL;
+    if (args == NULL || !PyTuple_CheckExact(args) || ++*looked > FEW)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+        if (reads(PyTuple_GET_ITEM(args, i), leaf, looked))
+            return 1;
+    return 0;
+}
+
+int
+compute_readers(PyObject *version)
+{
+    Leaf *leaf = (Leaf *)version;
+    if (!IS_LEAF(version) || (leaf->holders < 2 && leaf->parts == NULL) || !unobserved())
+        return 0;
+    unsigned long thread = PyThread_get_thread_ident();
+    Py_INCREF(version);
+    for (int i = 0; i < 20; i++) {
+        Waiting *place = i < 4 ? &large[i] : &small[i - 4];
+        PyObject *reduced = place->reference == NULL ? NULL : named_by(place->reference);
+        int looked = 0;
+        if (reduced == NULL || ((Reduced *)reduced)->value != Py_None) {
+            Py_CLEAR(place->reference);
+            continue;
+        }
+        PyObject *operand = ((Reduced *)reduced)->operand;
+        if (place->thread != thread || operand == NULL || !reads(operand, leaf, &looked))
+            continue;
+        Py_INCREF(reduced);
+        wait_no_longer(reduced);
+        Py_DECREF(reduced);
+        if (!left_to_python())
+            break;
+    }
+    Py_DECREF(version);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject *
+ask_compute_readers(PyObject *module, PyObject *leaf)
+{
+    return compute_readers(leaf) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 PyObject *

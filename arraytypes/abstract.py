@@ -235,7 +235,7 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     def __iter__(self) -> Iterator[AbstractArray]:
         if not self.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise TypeError("iteration over a 0-d array: it has one element, `float(x)`, and no rows.")
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, x: Any) -> bool:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
+import linecache
 import re
 import sys
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.dispatch import loading
+from mirabelle.dispatch import loading, misuse
+from mirabelle.dispatch.settings import Settings
 
 # Names of NumPy's that are not here on purpose, and what to write.
 _INSTEAD = {
@@ -100,8 +103,24 @@ _ATTRIBUTES = [
     ("clone detach", "It is `x.copy()`."),
     ("backward grad requires_grad", "Derivatives are of functions: `mb.autodiff.gradient(f, x)`."),
     ("local halo layout owned", "Arrays over processes have it: `mb.DArray[mb.HostArray](x)`."),
+    ("values to_list array", "In NumPy's memory it is `mb.to_numpy(x)`, as lists `x.tolist()`."),
+    ("length len count", "The first size is `len(x)`, the number of elements `x.size`, that of those not zero "
+     "`mb.count_nonzero(x)`."),
+    ("push extend pop remove", "Arrays keep their length: `mb.concat([x, y])`, `mb.delete(x, i)` copy."),
+    ("index find", "Where a value stands says `mb.argwhere(x == v)`."),
+    ("apply applymap vectorize", "A function of arrays is applied as it is, `f(x)`, one of numbers by "
+     "`mb.map(f, x)`."),
+    ("unsqueeze", "It is `x[:, None]`, or `mb.expand_dims(x, axis=0)`."),
+    ("permute", "It is `x.transpose(1, 0)`."),
+    ("add_ sub_ mul_ div_ zero_", "Arrays are written in place by `x += y` and `x[...] = 0`."),
+    ("iloc loc", "Elements and parts are `x[i]` and `x[i:j]`."),
     ("__delitem__", "Arrays keep their length: `mb.delete(x, i)` is a new one without an element."),
 ]  # fmt: skip
+# How what cannot be set is had.
+_SETTERS = {
+    "shape": "x = x.reshape(shape)", "dtype": "x = x.astype(dtype)", "T": "x = x.T",
+    "device": "x = mb.adapt(to, x)",
+}  # fmt: skip
 # Parameters that are called otherwise elsewhere.
 _PARAMETERS = {
     "dim": "axis",
@@ -162,8 +181,44 @@ def advice(error: BaseException) -> str:
     if isinstance(error, AttributeError):
         if str(error) == "__delitem__":
             return _attribute(AbstractArray, "__delitem__")
+        if set_ := re.match(r"property '(\w+)' of '\w*Array\b.*' object has no setter", str(error)):
+            return f"It is `{_SETTERS.get(set_[1], 'x[...] = y')}`."
         return _attribute(type(error.obj), error.name, error.obj) if error.name else ""
-    return _call(str(error)) if isinstance(error, TypeError) else ""
+    if not isinstance(error, TypeError):
+        return ""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    names = {**at.tb_frame.f_globals, **at.tb_frame.f_locals} if at is not None else {}
+    called = re.match(r"(\w+)\(\) (missing|takes)", str(error))
+    there = names.get(called[1]) if called else None
+    if there is not None and not str(there.__module__).startswith("mirabelle"):
+        return ""  # (a user's function of that name)
+    return _call(str(error)) or _called_value(error, at, names) or _operands(str(error))
+
+
+def _called_value(error: TypeError, at: types.TracebackType | None, names: dict[str, Any]) -> str:
+    """What to write for `x.size()`: a value of an array, or of a module of ours, that is called."""
+    if at is None or not str(error).endswith("object is not callable"):
+        return ""
+    line = linecache.getline(at.tb_frame.f_code.co_filename, at.tb_lineno, at.tb_frame.f_globals)
+    for name, attribute in re.findall(r"\b(\w+)\.(\w+)\(", line):
+        owner = names.get(name)
+        ours = isinstance(owner, AbstractArray) or owner is sys.modules["mirabelle"]
+        if ours and not callable(getattr(owner, attribute, print)):
+            return f"`{name}.{attribute}` is a value, and takes no parentheses."
+    return ""
+
+
+def _operands(said: str) -> str:
+    """What to do where Python finds no operator for an array and something else, or needs a key."""
+    if re.match(r"unhashable type: '\w*Array\b", said):
+        return "Arrays change, and so are no keys: take `tuple(x.tolist())`, or of the object itself `id(x)`."
+    found = re.search(r"unsupported operand type\(s\) for .*?: '(.+)' and '(.+)'", said)
+    if found is None or not any(re.match(r"\w*Array\b", name) for name in found.groups()):
+        return ""
+    python = {t.__name__: t for kinds, _ in misuse.NO_ARRAYS for t in kinds}
+    return next((misuse.no_array(python[name]) for name in found.groups() if name in python), "")
 
 
 def _attribute(kind: type, name: str, owner: Any = None) -> str:
@@ -172,10 +227,17 @@ def _attribute(kind: type, name: str, owner: Any = None) -> str:
         for names, instead in _ATTRIBUTES:
             if name in names.split():
                 return instead
-        if name in loading.public().__all__:
+        if name in loading.public().__all__ and callable(getattr(loading.public(), name)):
             return f"It is a function: `mb.{name}(x, ...)`."
         near = _near(name, dir(kind))
         return f"Did you mean `x.{near}`?" if near else ""
+    if isinstance(owner, contextlib._GeneratorContextManager) and str(owner.func.__module__).startswith(
+        "mirabelle"
+    ):
+        return f"It is for a block, `with mb.{owner.func.__name__}(...) as c:`, and then there is `c.{name}`."
+    if isinstance(owner, Settings):
+        near = next((known for known in vars(owner) if name in known), _near(name, vars(owner)))
+        return f"Did you mean `mb.settings.{near}`?" if near else "`python -m mirabelle settings` lists them."
     if inspect.ismodule(owner) and owner.__name__.startswith("mirabelle."):
         short = owner.__name__.removeprefix("mirabelle.")
         near = _near(name, getattr(owner, "__all__", ()))
@@ -195,6 +257,17 @@ def _call(said: str) -> str:
         if other or not known:
             return f"Here it is `{other}=`." if other else ""
         return f"The parameters of {function} are {', '.join(known)}."
+    if re.match(r"DenseArray\.__new__\(\) missing", said):
+        return "It is made of its elements, `mb.HostArray([1, 2, 3])`; of a shape there is `mb.zeros((2, 3))`."
+    if lacking := re.match(r"(\w+)\(\) missing \d+ required positional", said):
+        return _called_as(lacking[1], re.findall(r"'(\w+)'", said))
+    if many := re.match(r"(\w+)\(\) takes (?:from \d+ to )?\d+ positional arguments? but", said):
+        function = many[1]
+        if _parameters(function)[:1] in (["arrays"], ["tup"]):
+            return f"Arrays are given as one list: `mb.{function}([x, y])`."
+        return _called_as(function)
+    if said == "'Grid' object is not callable":
+        return "Grids are indexed: `mb.mgrid[0:3, 0:4]`."
     if re.match(r"(Dense|Cu|ROC|Ref)Array\.__new__\(\) takes .* positional arguments", said):
         return "Elements are given as one list: `mb.HostArray([1, 2, 3])`; a shape goes to `mb.zeros((2, 3))`."
     callable_ = re.match(r"'(.*)' object is not callable", said)
@@ -205,17 +278,37 @@ def _call(said: str) -> str:
     return ""
 
 
+def _called_as(function: str, having: Iterable[str] = ()) -> str:
+    """How a public function is called, which has these parameters; empty if there is no such function."""
+    for space, found in _signatures(function):
+        if not {p.name for p in found}.issuperset(having):
+            continue
+        words = [
+            p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+            for p in found
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "self"
+        ]
+        of_one = {"maximum": "max", "minimum": "min"}.get(function)
+        text = f"It is called as `mb{space}.{function}({', '.join(words)})`."
+        return f"{text} The largest or smallest element of one array is `mb.{of_one}(x)`." if of_one else text
+    return ""
+
+
 def _parameters(function: str) -> list[str]:
     """The names of a public function's parameters; none if there is no such function."""
-    owners = [sys.modules.get(f"mirabelle{space}") for space in _SPACES]
-    public = [owner for owner in owners if function in getattr(owner, "__all__", ())]
-    for owner in [*public, getattr(sys.modules.get("mirabelle.random"), "Generator", None)]:
-        with contextlib.suppress(AttributeError, TypeError, ValueError):
-            found = inspect.signature(getattr(owner, function)).parameters.values()
-            return [
-                p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "self"
-            ]
+    for _, found in _signatures(function):
+        return [p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "self"]
     return []
+
+
+def _signatures(function: str) -> Iterator[tuple[str, list[inspect.Parameter]]]:
+    """Where public functions of a name are, and their parameters."""
+    owners = [(space, sys.modules.get(f"mirabelle{space}")) for space in _SPACES]
+    public = [(space, owner) for space, owner in owners if function in getattr(owner, "__all__", ())]
+    rng: Any = getattr(sys.modules.get("mirabelle.random"), "Generator", None)
+    for space, owner in [*public, (".random.default_rng(seed)", rng)]:
+        with contextlib.suppress(AttributeError, TypeError, ValueError):
+            yield space, list(inspect.signature(getattr(owner, function)).parameters.values())
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -11,8 +11,8 @@ values. It is ordinary code: loops, branches, library calls, whatever array type
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -422,6 +422,12 @@ def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name
     return values[0], slope
 
 
+@overload
+def jacobian(
+    f: Callable[[AbstractArray], AbstractArray], x: AbstractArray, *, chunk: int | None = None
+) -> AbstractArray: ...
+@overload
+def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any: ...
 @explained
 def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """All derivatives of a function from arrays to arrays: of shape `f(x).shape + x.shape`.
@@ -464,6 +470,12 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     return _each(kinds[0], lambda _: next(made))
 
 
+@overload
+def hessian(
+    f: Callable[[AbstractArray], Any], x: AbstractArray, *, chunk: int | None = None
+) -> AbstractArray: ...
+@overload
+def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any: ...
 @explained
 def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The second derivatives of a function that returns one number: of shape `x.shape + x.shape`.
@@ -493,7 +505,7 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
 
 
 @explained
-def jvp(f: Callable[..., R], primals: Any, tangents: Any) -> tuple[R, R]:
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """The value of f(*primals), and its derivative along the direction `tangents`, in one evaluation.
 
     Parameters

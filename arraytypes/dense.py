@@ -21,6 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, D, OfDtype, checked_dtype, generic_class
 from mirabelle.dispatch import _native, counters, native, policy, verbs
 from mirabelle.dispatch.generic import by_type
+from mirabelle.dispatch.misuse import no_array
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import (
@@ -302,10 +303,10 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
                 "2**64 - 1. Make it a floating number, `float(n)`, or give the dtype, `dtype=mb.float64`."
             )
         if x.dtype.kind == "O" and dtype is None and not isinstance(data, (list, tuple, np.ndarray)):
-            raise TypeError(
-                f"{type(data).__name__} is not something an array can be made of. Give numbers, "
-                "nested lists of numbers, or anything np.asarray understands."
+            cure = (
+                no_array(type(data)) or "Give numbers, nested lists of numbers, or what np.asarray understands."
             )
+            raise TypeError(f"{type(data).__name__} is not something an array can be made of. {cure}")
         if dtype is None or x.dtype.kind not in "OSU":
             checked_dtype(x.dtype)
     return x.astype(dtype if dtype is not None else checked_dtype(x.dtype), copy=False)
@@ -534,6 +535,11 @@ def _(to: ArrayMeta, x: tuple | list | dict) -> Any:
         return {k: verbs.adapt(to, v) for k, v in x.items()}
     moved = [verbs.adapt(to, v) for v in x]
     return type(x)(*moved) if hasattr(x, "_fields") else type(x)(moved)
+
+
+@verbs.adapt.method
+def _(to: object, x: object) -> Any:
+    raise TypeError("What data becomes stands first, and is an array type: `mb.adapt(mb.CuArray, x)`.")
 
 
 @verbs.adapt.method

@@ -12,6 +12,7 @@ import html
 import json
 import linecache
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -32,6 +33,8 @@ NUMBERS = 40
 _GROWING = {"append", "concat", "concatenate", "hstack", "vstack", "insert", "delete", "resize"}
 # A share of the time under which nothing is said.
 WORTH = 0.01
+# A share that makes a line one of those that took longest.
+LONG = 0.1
 
 
 # What a rule says: what happens, the cure, the seconds that this may save; or nothing.
@@ -68,6 +71,14 @@ def _targets(text: str, kind: type[ast.expr]) -> list[ast.expr]:
         return []
     targets = getattr(statement, "targets", [getattr(statement, "target", None)])
     return [t for t in targets if isinstance(t, kind)]
+
+
+def _is_statement(text: str) -> bool:
+    """Is a line a whole statement, which is run at each visit, and not the head of a loop?"""
+    try:
+        return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError):
+        return False
 
 
 def _grows(text: str) -> bool:
@@ -151,6 +162,32 @@ def _materialised(line: LineCount, text: str) -> Found:
     )
 
 
+def _handed_over(line: LineCount, text: str) -> Found:
+    """Is an array made Python's or NumPy's again and again?"""
+    if line.visits < GROWN or line["transfers"] or line["scalar_reads"] >= READS or not _is_statement(text):
+        return None
+    if not re.search(r"\.tolist\(|\bto_numpy\(|\bnp\.(as)?array\(", text):
+        return None
+    moved = line["bytes_read"] + line["bytes_written"]
+    return (
+        f"in {line.visits} visits an array is handed to Python or NumPy as a whole",
+        "stay with arrays (`float(x[0])` for one element, `mb.sum(x)`; NumPy's functions are here, too), and "
+        "hand over once, after the loop",
+        0.9 * line.seconds - moved * BYTE,
+    )
+
+
+def _inverts(line: LineCount, text: str) -> Found:
+    if not re.search(r"\binv\([^()]*\)\s*@", text):
+        return None
+    return (
+        "a matrix is inverted to be multiplied with",
+        "solve: `mb.linalg.solve(A, b)` is a third of the work, and more accurate; with one matrix and many "
+        "`b`, `F = mb.linalg.factorize(A)` once, then `F.solve(b)`",
+        line.seconds * 0.6,
+    )
+
+
 def _small_statements(line: LineCount, text: str) -> Found:
     launches = line["launches"] + line["library_calls"]
     moved = line["bytes_read"] + line["bytes_written"]
@@ -174,6 +211,8 @@ RULES: dict[str, Callable[[LineCount, str], Found]] = {
     "values asked for": _values_asked_for,
     "compiled again": _compiled_again,
     "moved between places": _moved,
+    "handed over": _handed_over,
+    "an inverse": _inverts,
     "materialised": _materialised,
     "small statements": _small_statements,
 }
@@ -210,7 +249,7 @@ class Doctor:
         found = self.findings
         head = f"{shown_seconds(self.seconds)}, counted line by line, which takes time itself. "
         if not found:
-            return head + "Nothing that this library does made it slow."
+            return f"{head}Nothing that this library does made it slow.{self._longest()}"
         parts = [
             f"{_short(f.file)}:{f.number}: {f.kind}, {shown_seconds(f.seconds)}\n"
             f"    {f.text}\n  {f.what}.\n  Cure: {f.cure}.\n"
@@ -219,27 +258,40 @@ class Doctor:
         ]
         return "\n\n".join([head + "What cost most:", *parts])
 
+    def _longest(self) -> str:
+        """The lines that took longest, where no rule knows why."""
+        lines = sorted(self._counts.lines.items(), key=lambda item: -item[1].seconds)[:3]
+        shown = [
+            f"\n{_short(file)}:{at}: {shown_seconds(line.seconds)}\n    {linecache.getline(file, at).strip()}"
+            for (file, at), line in lines
+            if line.seconds >= LONG * self.seconds
+        ]
+        return "".join([" What took longest:" if shown else "", *shown])
+
     def json(self) -> str:
         """The findings as JSON."""
         return json.dumps({"seconds": self.seconds, "findings": [asdict(f) for f in self.findings]}, indent=1)
 
     def html(self) -> str:
         """The findings as a table."""
+        if not self.findings:
+            return f"<pre>{html.escape(repr(self))}</pre>"
         columns = ("line", "", "what", "cure", "seconds", "may save")
         rows = [
             (
-                f"{_short(f.file)}:{f.number}",
-                f.text,
-                f"{f.kind}: {f.what}",
-                f.cure,
+                html.escape(f"{_short(f.file)}:{f.number}"),
+                f"<code>{html.escape(f.text)}</code>",
+                f"<b>{f.kind}</b>: {_with_code(f.what)}",
+                _with_code(f.cure),
                 shown_seconds(f.seconds),
-                shown_seconds(f.gain),
+                f"{shown_seconds(f.gain)} ({f.gain / self.seconds:.0%})",
             )
             for f in self.findings
         ]
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in rows)
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         head = "".join(f"<th>{c}</th>" for c in columns)
-        return f"<p>{shown_seconds(self.seconds)}</p><table><tr>{head}</tr>{body}</table>"
+        said = f"{shown_seconds(self.seconds)}, counted line by line, which takes time itself."
+        return f"<p>{said}</p><table><tr>{head}</tr>{body}</table>"
 
     _repr_html_ = html
 
@@ -304,6 +356,11 @@ def _of_line(place: tuple[str, int], line: LineCount) -> Iterator[Finding]:
             yield Finding(
                 kind, file, number, text, what.rstrip(".") + times, cure, line.seconds, line.seconds * 0.9
             )
+
+
+def _with_code(text: str) -> str:
+    """A sentence for a page: what stands between backquotes is code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
 
 def _short(file: str) -> str:

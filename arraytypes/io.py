@@ -72,6 +72,8 @@ def save(file: Any, x: Any, /, *, compressed: bool = False, allow_pickle: bool =
     if hasattr(file, "write"):
         np.save(file, contents(file, "", _by_name(file, "npy", x)[""]), allow_pickle=False)
         return
+    if isinstance(file, AbstractArray):
+        raise TypeError("mb.save: the file stands first, `mb.save('x.npy', x)`.")
     path = Path(os.fspath(file))
     if not path.suffix:
         path = path.with_name(path.name + ".npy")  # as NumPy does

@@ -32,7 +32,8 @@ class ArrayMeta(type):
 
     # (Checkers know `HostArray[float64]` by `OfDtype`; they ask no further where a metaclass has the method.)
     def _subclass(cls, parameters: Any) -> Any:
-        if isinstance(parameters, TypeVar):  # what a base class is for checkers of types: `DenseArray[D]`
+        # (What is written for checkers of types: the base class `DenseArray[D]`, `HostArray[Any]` somewhere.)
+        if isinstance(parameters, TypeVar) or parameters is Any:
             return cls
         if not isinstance(parameters, tuple):
             parameters = (parameters,)

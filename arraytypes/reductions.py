@@ -19,7 +19,7 @@ from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type
-from mirabelle.dispatch.misuse import explained
+from mirabelle.dispatch.misuse import explained, shown
 from mirabelle.dispatch.ops import TABLE, foreign_name
 from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted
@@ -92,7 +92,10 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
         try:
             a = a.__index__()
         except (AttributeError, TypeError):
-            raise TypeError(f"An axis is an integer, a tuple of integers or None, not {axis!r}.") from None
+            text = f"An axis is an integer, a tuple of integers or None, not {shown(axis)}."
+            if isinstance(a, (AbstractArray, np.ndarray, float)):  # (as Python's own `max(a, b)`)
+                text += " Of two arrays there are `mb.maximum(x, y)`, `mb.minimum(x, y)` and `x + y`."
+            raise TypeError(text) from None
         if ndim == 0 and a in (0, -1) and given is not axis:
             continue  # NumPy takes a scalar for an array of one dimension here
         if not -ndim <= a < ndim:

@@ -510,7 +510,10 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
 
 def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of x[index], or NumPy's IndexError: found on an array of no memory."""
-    return np.ndarray(shape, np.int8, _NOTHING, 0, (0,) * len(shape))[index].shape
+    try:
+        return np.ndarray(shape, np.int8, _NOTHING, 0, (0,) * len(shape))[index].shape
+    except TypeError as e:  # (a slice of real numbers)
+        raise TypeError(f"{e}: the first half is `x[: n // 2]`, up to a real number `x[: int(r)]`.") from None
 
 
 _NOTHING = bytes(1)

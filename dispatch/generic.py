@@ -66,7 +66,7 @@ from mirabelle.dispatch.errors import (
 )
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.methods import Method, MethodTable
-from mirabelle.dispatch.misuse import explain
+from mirabelle.dispatch.misuse import explain, no_array
 from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.resolving import Ambiguous, Plum, most_specific
 
@@ -358,6 +358,8 @@ class GenericFunction:
         closest = "".join(f"\n    {m!r}" for m in ranked[:3])
         hint = self._hint(tuple(map(_open, signature)))
         body = f"{self.__name__}() has no method for ({shown})."
+        if self.prototype.__module__.startswith("mirabelle."):  # (a user's functions are of anything)
+            body += "".join(f" {cure}" for cure in dict.fromkeys(map(no_array, signature)) if cure)
         body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
         return body + f"\n  Define one like this:\n    @mb.{self.__name__}.method\n    def _({hint}): ..."
 

@@ -19,6 +19,7 @@ import inspect
 import operator
 import re
 import reprlib
+import types
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, NoReturn, TypeVar
@@ -138,6 +139,32 @@ def shown(value: Any) -> str:
     except Exception:
         return f"a {type(value).__name__}"
     return f"a {type(value).__name__}" if " object at 0x" in text else text
+
+
+# What Python's own types are taken for, and are not: (types, how an array is made of what they hold)
+NO_ARRAYS: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((str, bytes), "A text is no number: convert it, `float(text)`."),
+    (
+        (type(None),),
+        "None is what a function without a `return` gives, and `x.sort()`, which works in place.",
+    ),
+    ((types.GeneratorType, map, filter, zip), "Take its elements first: `mb.HostArray(list(values))`."),
+    ((dict,), "Take its values: `mb.HostArray(list(d.values()))`."),
+    ((set, frozenset), "A set has no order: `mb.HostArray(sorted(values))`."),
+    (
+        (types.FunctionType, types.MethodType, types.BuiltinFunctionType),
+        "It is no array: call it, `f(x)`.",
+    ),
+)
+
+
+def no_array(kind: type) -> str:
+    """What to do with a thing of Python's that is no array; empty of all others.
+
+    >>> no_array(str), no_array(float)
+    ('A text is no number: convert it, `float(text)`.', '')
+    """
+    return next((cure for kinds, cure in NO_ARRAYS if issubclass(kind, kinds)), "")
 
 
 # Arguments by their names

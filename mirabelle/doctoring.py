@@ -13,6 +13,12 @@ from pathlib import Path
 USAGE = "python -m mirabelle doctor [--json FILE] [--html FILE] script.py [arguments]"
 
 
+# How the page looks, light or dark as who reads it likes it.
+STYLE = """:root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto;
+max-width: 75em; padding: 0 1em } table { border-collapse: collapse } td, th { border-bottom: 1px solid #8884;
+padding: .5em; text-align: left; vertical-align: top } code { font-size: .9em; overflow-wrap: anywhere }"""
+
+
 def main(words: list[str]) -> int:
     """Run the program, print what was found; the exit status is the program's."""
     from mirabelle.arraytypes.diagnosis import doctor
@@ -41,7 +47,8 @@ def main(words: list[str]) -> int:
         given.json.write_text(found.json())
     if given.html:
         given.html.write_text(
-            f"<!doctype html><meta charset='utf-8'><title>{given.script}</title>{found.html()}"
+            f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{given.script}</title>"
+            f"<style>{STYLE}</style><h1>{given.script}</h1>{found.html()}</html>"
         )
     return status
 

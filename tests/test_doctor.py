@@ -116,6 +116,38 @@ def test_small_statements():
     assert said_of(counts) == {"small statements"}
 
 
+def test_what_is_handed_over_again_and_again():
+    x, seen = mb.ones(200_000), []
+    with mb.doctor() as found:
+        for _ in range(40):
+            x = x * 0.5
+            seen.append(x.tolist()[0])
+    (handed,) = [f for f in found.findings if f.kind == "handed over"]
+    assert handed.text == "seen.append(x.tolist()[0])" and "float(x[0])" in handed.cure
+    with LineCounts() as counts:
+        for v in x.tolist()[:200]:  # (once, however often its line is visited)
+            seen.append(v)
+    assert "handed over" not in said_of(counts)
+
+
+def test_an_inverse_is_told_to_solve():
+    A, b = mb.eye(300) * 2, mb.ones(300)
+    with mb.doctor() as found:
+        x = mb.linalg.inv(A) @ b
+    (inverse,) = [f for f in found.findings if f.kind == "an inverse"]
+    assert "mb.linalg.solve(A, b)" in inverse.cure and float(x[0]) == 0.5
+    assert np.allclose(mb.linalg.factorize(A).solve(b), x)
+
+
+def test_where_no_rule_knows_why_the_longest_lines_are_shown():
+    x = mb.ones((300, 300))
+    with mb.doctor() as found:
+        for _ in range(5):
+            x = mb.linalg.qr(x).Q
+    assert not found.findings and "What took longest" in repr(found) and "mb.linalg.qr(x).Q" in repr(found)
+    assert "What took longest" in found.html()
+
+
 def test_falls_to_dense_are_said_with_the_warnings_cure():
     D = mb.Diagonal(mb.ones(300))
     with mb.doctor() as found:

@@ -83,6 +83,10 @@ def total(x):
     return s
 
 
+def full(fill_value):
+    """A user's function with a name of ours."""
+
+
 def at_rest(p, t):
     return (0.0 * p[0],)
 
@@ -296,6 +300,31 @@ MISTAKES = {
         lambda: dg.solve(semi, 0.1, lambda p, t: mb.sin(p[0]), cfl=0.5),
         r"lambda x, t: \(0\.0,\)",
     ),
+    # (Calls)
+    "the larger of two": (lambda: mb.max(x, x), r"mb\.maximum\(x, y\)"),
+    "the smaller of two numbers": (lambda: mb.min(1.0, 2.0), r"mb\.minimum\(x, y\)"),
+    "an array of a generator": (lambda: mb.HostArray(v for v in x), r"mb\.HostArray\(list\(values\)\)"),
+    "a sum of a generator": (lambda: mb.sum(v for v in x), r"mb\.HostArray\(list\(values\)\)"),
+    "an array of a dictionary": (lambda: mb.HostArray({"a": 1.0}), r"d\.values\(\)"),
+    "an array of a set": (lambda: mb.HostArray({1.0, 2.0}), r"sorted\(values\)"),
+    "an array of nothing": (lambda: mb.HostArray(None), "without a `return`"),
+    "a function of a text": (lambda: mb.abs("3"), r"float\(text\)"),
+    "a text among the elements": (lambda: "a" in x, r"float\(text\)"),
+    "the first half": (lambda: x[: len(x) / 2], r"n // 2"),
+    "the rows of a number": (lambda: list(mb.sum(x)), r"float\(x\)"),
+    "an array before the file": (lambda: mb.save(x, "a.npy"), r"mb\.save\('x\.npy', x\)"),
+    "an array before its place": (lambda: mb.adapt(x, mb.RefArray), r"mb\.adapt\(mb\.CuArray, x\)"),
+    "the place's name": (lambda: mb.adapt("cuda", x), r"mb\.adapt\(mb\.CuArray, x\)"),
+    "a function after the array": (lambda: mb.apply_along_axis(x, 0, max), r"call it"),
+    "half a degree": (lambda: mb.polyfit(x, x, 1.5), "whole number: `1`"),
+    "a mode that is none": (lambda: mb.pad(x, 1, mode="zeros"), "constant, edge"),
+    "a norm of a vector by name": (lambda: mb.linalg.norm(x, ord="fro"), "a norm of matrices"),
+    "half a power of a matrix": (lambda: mb.linalg.matrix_power(A, 0.5), r"mb\.linalg\.logm"),
+    "probabilities that are none": (lambda: rng.choice(3, p=[0.5, 0.1, 0.1]), r"p / mb\.sum\(p\)"),
+    "NaN among integers": (lambda: put(i, 0, float("nan")), r"x\.astype\(mb\.float64\)"),
+    "a complex number among real ones": (lambda: put(x, 0, 1j), r"x\.astype\(mb\.complex128\)"),
+    "powers of integers below zero": (lambda: mb.materialize(i**-1), r"x\.astype\(float\)"),
+    "where of two": (lambda: mb.where(x > 1, x), r"mb\.where\(mask, x, y\)"),
     "a method's type": (
         lambda: dg.solve(semi, 0.1, lambda p, t: (mb.sin(p[0]),), cfl=0.5, method=dg.RK4),
         r"dg\.RK4\(\)",
@@ -305,7 +334,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_answered_by_the_cure_in_three_frames(mistake):
-    assert len(MISTAKES) >= 133
+    assert len(MISTAKES) >= 157
     program, cure = MISTAKES[mistake]
     with pytest.raises(Exception, match=cure) as caught:
         program()
@@ -347,7 +376,32 @@ NOTES = {
     "rng.normal(shape=3)": "loc, scale, size",
     "dg.Solver(degree=3)": "`order=`",
     "md.loop(cells, add, whole=True)": "points, kernel, atomics",
+    "x.values": "mb.to_numpy(x)",
+    "x.length": "len(x)",
+    "x.push(1.0)": "mb.concat([x, y])",
+    "x.index(2.0)": "mb.argwhere",
+    "x.apply(math.sin)": "mb.map(f, x)",
+    "x.unsqueeze(0)": "x[:, None]",
+    "A.permute(1, 0)": "x.transpose(1, 0)",
+    "x.add_(1)": "x += y",
+    "x.iloc": "x[i:j]",
+    "setattr(x, 'shape', (3, 1))": "x = x.reshape(shape)",
+    "{x: 1}": "tuple(x.tolist())",
+    "x + None": "without a `return`",
+    "x + '1'": "float(text)",
+    "mb.maximum(x)": "mb.max(x)",
+    "mb.hstack(x, x)": "mb.hstack([x, y])",
+    "mb.full(3)": "mb.full(shape, fill_value, ",
+    "mb.autodiff.gradient(mb.sum)": "mb.autodiff.gradient(f, x",
+    "mb.HostArray()": "mb.zeros((2, 3))",
+    "mb.mgrid(3)": "mb.mgrid[0:3, 0:4]",
+    "mb.count().launches": "with mb.count(...) as c:",
+    "mb.settings.threads": "mb.settings.num_threads",
     # Not ours:
+    "full()": "",
+    "y.pi()": "",
+    "1 + '1'": "",
+    "{[]: 1}": "",
     "x.nothing_like_it": "",
     "{}.numpy": "",
     "print(axes=0)": "",
@@ -394,6 +448,18 @@ def test_every_cure_of_a_note_is_there():
             for part in path.rstrip(".").split("."):
                 thing = getattr(thing, part)
     assert not set(advice._ELSEWHERE) & set(mb.__all__)
+
+
+def test_a_value_that_is_called_is_named():
+    for call, name in (
+        (lambda: x.size(), "x.size"),
+        (lambda: mb.pi(), "mb.pi"),
+        (lambda: x.shape(), "x.shape"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        add_advice(caught.value)
+        assert caught.value.__notes__ == [f"`{name}` is a value, and takes no parentheses."]
 
 
 CELLS = ["mb.einsum('ij', mb.ones(3))", "mb.ones(3).numpy()", "1 / 0", "int('a'", "mb.sum(mb.ones(3), dim=0)"]

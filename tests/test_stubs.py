@@ -231,3 +231,18 @@ def test_what_the_suite_calls_fits_the_stubs_and_gives_what_they_say(monkeypatch
                 wrong.append(f"{space}.{name} gives {type(found)}, not {fitting[0].return_annotation}")
     assert wrong == []
     assert len(seen) > 250
+
+
+def test_two_of_the_checked_programs_run():
+    sys.path.insert(0, str(ROOT / "tests" / "typed"))
+    try:
+        algebra, holding = (importlib.import_module(name) for name in ("algebra", "holding"))
+    finally:
+        del sys.path[0]
+    A, x = mb.HostArray([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]]), mb.ones(3)
+    assert algebra.decompositions(A, x).shape == (3, 3)
+    assert algebra.structured(x).shape == (3, 3)
+    assert len(algebra.sampled(6)) == 9
+    algebra.derivatives(mb.ones(4))
+    holding.reductions(mb.ones((2, 3)))
+    assert np.isclose(holding.Particles(mb.ones(3), mb.ones(3)).push(0.1).energy, 1.5 * 0.99**2)

@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,13 @@ def test_types_are_made_once_however_they_are_spelled(family, dtype):
     assert family[dtype] is family[dtype.name]
     assert made.dtype == dtype and made.ndim == 2 and made.parameters == (dtype, 2)
     assert type(family(ordinary(dtype, (2, 2)))) is made
+
+
+def test_any_is_every_dtype_as_checkers_write_it():
+    def doubled(x: mb.HostArray[Any]) -> mb.DArray[mb.HostArray[Any]]: ...
+
+    assert mb.HostArray[Any] is mb.HostArray and mb.Diagonal[Any] is mb.Diagonal and doubled
+    assert mb.DArray[mb.HostArray[Any]] is mb.DArray[mb.HostArray]
 
 
 def test_threads_make_one_type():

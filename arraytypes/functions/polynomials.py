@@ -91,6 +91,8 @@ def polyfit(
     >>> print(mb.around(mb.polyfit(x, 2 * x + 1, 1), 6))
     [2. 1.]
     """
+    if isinstance(deg, float):
+        raise TypeError(f"polyfit: deg={deg!r} is no degree. Give a whole number: `{int(deg)}`.")
     first = next((v for v in (x, y) if isinstance(v, AbstractArray)), None)
     x, y = as_array(x, first), as_array(y, first)
     w = None if w is None else as_array(w, x)

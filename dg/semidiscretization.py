@@ -310,7 +310,7 @@ class Semidiscretization:
         return jumps if added is None else added.scaled_jumps(self, u, jumps)
 
     def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
-        """The largest stable time step times `cfl`, as an array without axes.
+        """The largest stable time step times `cfl`, as an array without axes; 0 of states that are not finite.
 
         The limit of a method comes from the spectrum of the operator on reference cells (`dg.stability`).
         """
@@ -340,7 +340,8 @@ class Semidiscretization:
             products = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)
             diffusivity = self.equations.diffusivity(fields) + self.artificial_diffusivity(u)
             rate = rate + diffusivity * products * (0.25 * alike * alike / limit.diffusion)
-        return cfl / self.of_all(mb.max(rate), "max")
+        fine = mb.isfinite(sum(terms.split(u))) & (rate < mb.inf)
+        return cfl / self.of_all(mb.max(mb.where(fine, rate, mb.inf)), "max")
 
     def of_all(self, value: Any, op: str) -> Any:
         """A number of this process's cells combined with those of all others, on each of them."""

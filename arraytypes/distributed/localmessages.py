@@ -7,6 +7,7 @@ on their way from where they are written down to where somebody first needs what
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed.combining import combined
-from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
+from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, communicator
 from mirabelle.arraytypes.distributed.marks import Unsaid, marked
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -49,6 +50,8 @@ class Delivery:
     landing: Sequence[tuple[tuple[int, ...], np.dtype]]
     receives: Mapping[int, tuple[int, int, int]]
     mark: int
+    # What it is called in programs; what all combine is counted apart.
+    word: str = "send"
 
     @classmethod
     def of_rows(
@@ -166,6 +169,38 @@ def together(x: Any, comm: Any, op: Any, /) -> Any:
 def _(x: DenseArray, comm: Any, op: Any, /) -> Any:
     family = leaf_family(type(x))
     return wrap(family, Leaf(combined_view(family, comm, op, verbs.leaf_of(verbs.copy(x)).view)))
+
+
+# Between so few processes, and of so few bytes, terms travel in programs from each to all while steps run.
+FEW, SMALL = 16, 1 << 13
+
+
+def travels(inner: Any, comm: Communicator, x: Any) -> bool:
+    """Do terms like this one leave in programs where they are written down, and are waited for later?
+
+    Those of cards are combined by the cards themselves.
+    """
+    return bool(inner.home.rank < 2 and comm.size < FEW and 0 < x.size * x.dtype.itemsize <= SMALL)
+
+
+def terms_of_all(comm: Communicator, op: str, x: Any) -> Delivery:
+    """The delivery of each process's term to all others; they land by rank."""
+    others, rows = [q for q in range(comm.size) if q != comm.rank], x.shape[0] if x.ndim else 1
+    return Delivery(
+        comm,
+        dict.fromkeys(others, (0, 0, rows)),
+        [(tuple(x.shape), np.dtype(x.dtype))] * len(others),
+        {q: (i, 0, rows) for i, q in enumerate(others)},
+        mark_of_terms(op, x),
+        f"allreduce {op} of {x.dtype}{list(x.shape)}",
+    )
+
+
+def combined_terms(comm: Communicator, op: str, mine: Any, others: Sequence[Any]) -> Any:
+    """The terms of all in the order of ranks, combined element by element."""
+    terms = [*others[: comm.rank], mine, *others[comm.rank :]]
+    combine = getattr(verbs, UFUNCS[op].__name__)
+    return verbs.astype(functools.reduce(combine, terms), mine.dtype)
 
 
 def combined_view(inner: Any, comm: Communicator, op: str, view: Any) -> Any:

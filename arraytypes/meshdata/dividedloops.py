@@ -59,11 +59,11 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
         raise PartsAsked(  # (a program of parts knows what travels)
             f"The loop of {kernel.name}() over arrays that are divided over processes sends messages."
         )
-    if compiling.get() is not None and any(isinstance(x, Ghosted) for x in given):
+    if compiling.get() is not None and any(isinstance(x, Ghosted) and not _within(x) for x in given):
         raise TraceError(
             f"The loop of {kernel.name}() is over an array with ghosts (of a matrix, say), which knows what is "
             "to travel when: that is no value of a program. `mb.compile` of a function in a file runs it "
-            "between two programs."
+            "between two programs; one that the function makes, `pattern.matrix(array=...)`, is in its program."
         )
     accesses = [_of_parent(points, a) for a in accesses]
     division, comm = division_of(points), _shared_by(points, accesses)
@@ -112,6 +112,11 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
     for a, i in zip(given, inner, strict=True):
         if a.whole and a.intent.writes and isinstance(a.array, DArray):
             _joined(a, i.array)
+
+
+def _within(x: Ghosted) -> bool:
+    """Was an array with ghosts made in the function that is captured, so that nobody else knows its state?"""
+    return isinstance(x.array, Traced)
 
 
 def _of_parent(points: Any, access: Any) -> Any:

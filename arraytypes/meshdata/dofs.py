@@ -118,7 +118,8 @@ class Dofs:
         if found is self:
             found = find(self.table)
             if len(self._facts) >= KEPT_FACTS:  # (parts of subsets that come once: the oldest go)
-                self._facts.pop(next(iter(self._facts)), None)
+                oldest, *_ = self._facts  # (at once: other threads add meanwhile)
+                self._facts.pop(oldest, None)
             self._facts[fact] = found
         return found
 

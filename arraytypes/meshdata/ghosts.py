@@ -114,6 +114,17 @@ class Ghosted:
         self.begin("ASSIGN").end()
         self.array[...] = value
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """`x[...] = 0` is `x.fill(0)`; parts of it are written by loops, or as parts of the array itself."""
+        whole = index is Ellipsis or (isinstance(index, slice) and index == slice(None))
+        if not whole or np.ndim(value):
+            raise TypeError(
+                "An array with ghosts takes one value for all its entries, `x[...] = 0`. Add to parts of it by "
+                "a loop, `md.INC(x, map)`; what only this process writes goes to its own entries, "
+                "`x.data_wo(subset=True)[indices] = values`."
+            )
+        self.fill(value)
+
     def reset(self, *, valid: bool = True, pending: str | None = None) -> None:
         """Say anew, on all processes, what ghosts are worth: after some of them stopped half-way.
 

@@ -82,6 +82,11 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
     [1. 3. 5.]
     """
     local = _kernel_of(kernel)
+    key = _likeness(points, accesses)
+    known = None if key is None else local.likes.get(key)
+    if known is not None:  # (with types that need nothing of what follows)
+        run_bound(points, local, known.of(accesses), atomics)
+        return
     if len(accesses) != len(local.parameters):
         raise TypeError(
             f"{local.name}() has the parameters {', '.join(local.parameters) or 'none'}, and the loop gives it "
@@ -98,7 +103,13 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
 
         run_divided(points, local, accesses, atomics)
         return
-    run_bound(points, local, _arguments(local, points, accesses), atomics)
+    bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
+    if key is not None:
+        if len(local.likes) >= LIKES:
+            oldest, *_ = local.likes  # (at once: other threads add meanwhile)
+            local.likes.pop(oldest, None)
+        local.likes[key] = known = Known(points, accesses, bound)
+    run_bound(points, local, bound if known is None else known.of(accesses), atomics)
 
 
 def _communicates(x: Any) -> bool:
@@ -111,16 +122,23 @@ def _communicates(x: Any) -> bool:
 
 def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:
     """Run a loop whose arguments are known to fit."""
-    check_apart(local, bound)
-    lead = lead_of(local, bound)
+    memo = bound.memo if isinstance(bound, Arguments) else {}
+    roots = [root_of(b.array) for b in bound]
+    at, fresh = memo.get("roots", (None, ()))
+    if at is None or len(set(map(id, roots))) < len(roots):
+        check_apart(local, bound)
+    lead = lead_of(local, bound) if at is None else roots[at]
     if lead is None:
         raise TypeError(
             f"The loop of {local.name}() writes nothing: give it arrays to write to, like md.INC(y, map)."
         )
-    for b in bound:  # what is not to take part in a minimum or maximum is taken away
-        if b.intent.fresh:
-            written: Any = b.array
-            written[...] = b.intent.neutral(b.dtype)
+    if at is None:
+        fresh = [i for i, b in enumerate(bound) if b.intent.fresh]
+        if not any(isinstance(x, np.ndarray) for x in roots):  # (of NumPy's, parts of one may be two arrays)
+            memo["roots"] = next((i for i, x in enumerate(roots) if x is lead), None), fresh
+    for i in fresh:  # what is not to take part in a minimum or maximum is taken away
+        written: Any = bound[i].array
+        written[...] = bound[i].intent.neutral(bound[i].dtype)
     if len(points):
         run_loop(lead, local, len(points), bound, atomics)
 
@@ -153,25 +171,28 @@ class Arguments(list["Bound"]):
         self.memo = memo
 
 
-def _arguments(local: LocalKernel, points: Any, accesses: Sequence[Any]) -> Arguments:
-    """The arguments of a loop. Where one like it was run before, what is known of that is used again."""
-    key = _likeness(points, accesses)
-    kept = None if key is None else local.likes.get(key)
-    if kept is not None:
-        made = []
-        for b, a in zip(kept[1], accesses, strict=True):
-            array = a.array if type(a) is Access else a
-            made.append(b.with_array(b.name, b.intent, array.parent if hasattr(array, "tree") else array))
-        return Arguments(made, kept[2])
-    found = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
-    memo: dict[Any, Any] = {}
-    if key is not None:
-        if len(local.likes) >= LIKES:
-            local.likes.pop(next(iter(local.likes)), None)
+class Known:
+    """What was found out about a loop, for those of the same kinds of arguments, points and maps."""
+
+    __slots__ = ("bound", "memo", "named", "trees")
+
+    def __init__(self, points: Any, accesses: Sequence[Any], bound: Iterable[Bound]) -> None:
+        arrays = [a.array if type(a) is Access else a for a in accesses]
+        self.trees = [hasattr(x, "tree") for x in arrays]
+        self.bound = [b.with_array(b.name, b.intent, None) for b in bound]
+        self.memo: dict[Any, Any] = {}
         # (What the key names by identity is kept with it.)
-        known = points, [(a.through, getattr(a.array, "tree", None)) for a in accesses if type(a) is Access]
-        local.likes[key] = known, [b.with_array(b.name, b.intent, None) for b in found], memo
-    return Arguments(found, memo)
+        through = [a.through for a in accesses if type(a) is Access]
+        self.named = points, through, [getattr(x, "tree", None) for x in arrays]
+
+    def of(self, accesses: Sequence[Any]) -> Arguments:
+        """The arguments of a loop like that one."""
+        arrays = [a.array if type(a) is Access else a for a in accesses]
+        made = [
+            b.with_array(b.name, b.intent, x.parent if over else x)
+            for b, x, over in zip(self.bound, arrays, self.trees, strict=True)
+        ]
+        return Arguments(made, self.memo)
 
 
 def _likeness(points: Any, accesses: Sequence[Any]) -> Any:
@@ -546,6 +567,7 @@ def join_whole(b: Bound, parts: Any) -> None:
     """Join the contributions of all points to a whole array, which stand in rows."""
     combine = b.intent.combines
     assert combine is not None
-    total = verbs.reshape(_JOINED[combine](parts, axis=1), shape_of(b.array))
+    total, shape = _JOINED[combine](parts, axis=1), shape_of(b.array)
+    total = total if total.shape == shape else verbs.reshape(total, shape)
     written: Any = b.array
     written[...] = getattr(verbs, combine)(written, total)

@@ -25,11 +25,12 @@ class Exchange:
     the engine prepares them once.
     """
 
-    __slots__ = ("_kept", "_of", "_under_way", "comm", "mark", "receives", "sends", "times", "waited")
+    __slots__ = ("_kept", "_of", "_under_way", "comm", "mark", "receives", "sends", "times", "waited", "word")
 
-    def __init__(self, comm: Communicator, mark: int = MESSAGES) -> None:
+    def __init__(self, comm: Communicator, mark: int = MESSAGES, word: str = "send") -> None:
         self.comm = comm
         self.mark = mark
+        self.word = word
         # Where what goes to a process lies, and where what comes from one will.
         self.sends: dict[int, Ref] = {}
         self.receives: dict[int, Ref] = {}
@@ -38,6 +39,11 @@ class Exchange:
         self._of: list[Any] = []
         # Seconds in which the host has waited for it, and how often.
         self.waited, self.times = 0.0, 0
+
+    @property
+    def combines(self) -> bool:
+        """Are they terms that all combine?"""
+        return self.word != "send"
 
     @property
     def under_way(self) -> bool:
@@ -50,7 +56,9 @@ class Exchange:
         receives = dict(zip(self.receives, writes, strict=True))
         views = [*reads, *writes]
         if inner.home.rank < 2 and not settings.check_collectives:
-            if counters.active and sends:
+            if counters.active and self.combines:
+                counters.add(collectives=1)
+            elif counters.active and sends:
                 counters.add(messages=len(sends), bytes_sent=sum([v.nbytes for v in reads]))
             if self._kept is None or not all(map(operator.is_, views, self._of)):
                 self._kept, self._of = self.comm.repeated([(sends, receives)], [self.mark]), views
@@ -77,7 +85,7 @@ class StartStep(OutsideStep):
     __slots__ = ("exchange", "line")
 
     def __init__(self, exchange: Exchange) -> None:
-        super().__init__("send", [*exchange.sends.values()], [*exchange.receives.values()])
+        super().__init__(exchange.word, [*exchange.sends.values()], [*exchange.receives.values()])
         self.exchange = exchange
         self.line: Any = None
 
@@ -105,7 +113,8 @@ class FinishStep(OutsideStep):
 
     def __init__(self, exchange: Exchange) -> None:
         come = [*exchange.receives.values()]
-        super().__init__("receive", [*exchange.sends.values(), *come], come)
+        ends = f"end of {exchange.word}" if exchange.combines else "receive"
+        super().__init__(ends, [*exchange.sends.values(), *come], come)
         self.exchange = exchange
 
     def run(self, inner: Any, reads: list[Any], writes: list[Any]) -> None:

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
-from mirabelle.arraytypes.distributed.localmessages import Delivery, delivered, together
+from mirabelle.arraytypes.distributed.localmessages import (
+    Delivery,
+    combined_terms,
+    delivered,
+    terms_of_all,
+    together,
+    travels,
+)
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import TOKEN, Node, Slot, call_node, result_node
@@ -42,7 +49,7 @@ def recorded(family: Any, delivery: Delivery, given: Sequence[Node]) -> list[Any
             "and gets none: bodies make what their results need. Let each process get something, or write it "
             "outside of the body."
         )
-    begun = call_node("send", "send", ((delivery, *slots[:-1]), {}), tuple(given), (TOKEN,))
+    begun = call_node("send", delivery.word, ((delivery, *slots[:-1]), {}), tuple(given), (TOKEN,))
     # (What is sent is kept, too, until it has left.)
     operands = (result_node(begun, 0), *given)
     ended = call_node("receive", "receive", ((delivery, *slots), {}), operands, (*delivery.landing, TOKEN))
@@ -84,8 +91,12 @@ def _length(shape: tuple[int, ...]) -> int:
 @together.method
 def _(x: Traced, comm: Any, op: Any, /) -> Any:
     """Record that terms are combined."""
-    leave()
     family = type(x).family
+    if travels(getattr(family, "inner", family), comm, x):
+        mine = verbs.materialize(verbs.copy(x))
+        came = recorded(family, terms_of_all(comm, op, x), [verbs.leaf_of(mine).view.node])
+        return combined_terms(comm, op, mine, came)
+    leave()
     node = verbs.leaf_of(verbs.copy(x)).view.node
     outputs = ((node.shape, node.dtype),)
     call = call_node("combine", f"allreduce {op}", ((comm, op, Slot(0)), {}), (node,), outputs)

@@ -25,7 +25,7 @@ def _send(planner: Any, call: Call) -> None:
     token = planner.users[id(call)][0]
     end = planner.users[id(token)][0]
     delivery = call.template[0][0]
-    exchange = planner.exchanges[id(call)] = Exchange(delivery.comm, delivery.mark)
+    exchange = planner.exchanges[id(call)] = Exchange(delivery.comm, delivery.mark, delivery.word)
     for rank, (i, a, b) in delivery.sends.items():
         if b > a:
             exchange.sends[rank] = rows(planner.ref(call.operands[i]), a, b)

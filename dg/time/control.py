@@ -1,12 +1,14 @@
 """How long a step is: fixed, from the speed of waves, or from an estimate of the error.
 
-A control says which program a step runs, and what the one number means that is read of it, its *verdict*.
+A control says which program a step runs, and what the numbers mean that are read of it, its *verdict*. How long
+a step is that waves limit is known within it: the largest speed of all processes is on its way while the first
+right-hand side is computed.
 
 >>> from mirabelle.dg.time.methods import RK4
 >>> control_of(RK4(), 0.1, None, None, 1)
 FixedStep(size=0.1, interval=1)
->>> ErrorStep(1e-6).accepts(3.0), CflStep(0.5).after(0.25, 0.1, Solution(None, None))
-(False, 0.25)
+>>> ErrorStep(1e-6).accepts(3.0), CflStep(0.5).accepts(0.0)
+(False, False)
 """
 
 from __future__ import annotations
@@ -29,27 +31,38 @@ class FixedStep:
 
     size: float
     interval: int = 1
+    early = True  # is it the state before the step that the verdict is about?
 
     def begin(self, semi: Any, u: Any, t: Any) -> Carry:
         """What the first step starts from."""
         return (u,)
 
-    def advance(self, semi: Any, method: Any, carry: Carry, t: Any, dt: Any) -> tuple[Carry, Any]:
-        """One step: what the next one starts from, and the verdict."""
-        u = method.step(semi.rhs, carry[0], t, dt, semi.limit)
-        return (u,), self.verdict(semi, method, u)
+    def advance(
+        self, semi: Any, method: Any, carry: Carry, t: Any, span: Any, judged: bool
+    ) -> tuple[Carry, Any]:
+        """One step, at most so long: what the next one starts from, and the verdict.
 
-    def verdict(self, semi: Any, method: Any, u: Any) -> Any:
-        """The number that is read."""
-        return self.size
+        That is the length that steps may have, and the one that this has: none where the state was not finite.
+        """
+        dt, verdict = span, None
+        if judged:
+            allowed = self.allowed(semi, method, carry[0])
+            dt = mb.where(allowed >= span * (1 - 1e-9), span, allowed)  # (not to leave a hair)
+            verdict = mb.materialize(mb.stack([allowed, dt]))
+            dt = verdict[1]
+        return (method.step(semi.rhs, carry[0], t, dt, semi.limit),), verdict
+
+    def allowed(self, semi: Any, method: Any, u: Any) -> Any:
+        """The longest step from a state, 0 where that is not finite."""
+        return mb.where(all_finite(semi, u), self.size, 0.0)
 
     def first(self, semi: Any, method: Any, carry: Carry, span: float) -> float:
-        """The length of the first step."""
-        return float(self.verdict(semi, method, carry[0]))
+        """The length of the first step, where it is known before."""
+        return math.inf
 
     def accepts(self, verdict: float) -> bool:
         """Whether the step counts."""
-        return not math.isnan(verdict)
+        return verdict > 0
 
     def after(self, verdict: float, dt: float, solution: Solution) -> float:
         """The length of the next step, after this verdict on one of length dt."""
@@ -59,7 +72,7 @@ class FixedStep:
 class CflStep(FixedStep):
     """Steps of `size` times what waves and diffusion allow, worked out anew every `interval` steps."""
 
-    def verdict(self, semi: Any, method: Any, u: Any) -> Any:
+    def allowed(self, semi: Any, method: Any, u: Any) -> Any:
         return semi.max_dt(u, self.size, method)
 
 
@@ -70,12 +83,17 @@ class ErrorStep(FixedStep):
     https://doi.org/10.1016/j.cam.2005.03.008.
     """
 
+    early = False
+
     def begin(self, semi: Any, u: Any, t: Any) -> Carry:
         return (u, mb.materialize(semi.rhs(u, t)))
 
-    def advance(self, semi: Any, method: Any, carry: Carry, t: Any, dt: Any) -> tuple[Carry, Any]:
-        u, k, error = method.attempt(semi.rhs, *carry, t, dt, semi.limit)
-        return (u, k), self.norm(semi, error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
+    def advance(
+        self, semi: Any, method: Any, carry: Carry, t: Any, span: Any, judged: bool
+    ) -> tuple[Carry, Any]:
+        u, k, error = method.attempt(semi.rhs, *carry, t, span, semi.limit)
+        norm = self.norm(semi, error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
+        return (u, k), mb.stack([mb.where(all_finite(semi, u), norm, mb.nan), span])
 
     def norm(self, semi: Any, values: Any, magnitude: Any) -> Any:
         """The root mean square of values in units of the tolerance."""
@@ -109,6 +127,11 @@ class ErrorStep(FixedStep):
 def of_all(semi: Any, value: Any, op: str) -> Any:
     """A number of this process's part of a problem combined with those of the others, if there are any."""
     return semi.of_all(value, op) if getattr(semi, "comm", None) is not None else value
+
+
+def all_finite(semi: Any, u: Any) -> Any:
+    """Whether a state is finite everywhere, on all processes."""
+    return of_all(semi, mb.all(mb.isfinite(u)), "all")
 
 
 def mean_square(semi: Any, values: Any) -> Any:

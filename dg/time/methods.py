@@ -72,13 +72,14 @@ class CarpenterKennedy54(RungeKutta):
     )
 
     def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
-        k, slope, c = None, 0.0, 0.0
+        k, slope, c, now = None, 0.0, 0.0, t
         for a, b in self.rows:
-            f = rhs(u, t + c * dt)
+            f = rhs(u, now)
             k = f if k is None else a * k + f
             slope = a * slope + 1.0  # the times of stages are what the method makes of t' = 1
             c = c + b * slope
-            u = limit(u + (b * dt) * k, t + c * dt)
+            now = t + c * dt
+            u = limit(u + (b * dt) * k, now)
         return u
 
 

@@ -23,10 +23,12 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 import mirabelle as mb
 from mirabelle.dg.semidiscretization import Fields
 from mirabelle.dg.time.callbacks import Callback, as_callback
-from mirabelle.dg.time.control import Carry, FixedStep, control_of, of_all
+from mirabelle.dg.time.control import Carry, FixedStep, all_finite, control_of
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
 from mirabelle.dg.time.solution import (
     BlowUp,
@@ -206,6 +208,8 @@ class Run:
                     self.agree()
                     if solution.steps >= last and solution.t < self.end:
                         solution.request_stop(f"after {max_steps} steps, as max_steps says")
+                if self.carry:
+                    self.verify()
                 self.show()
                 self.call("finish", self.callbacks)
             except BaseException:
@@ -236,6 +240,7 @@ class Run:
         if not self.carry or (solution.u is not None and self.shown is not solution.u):
             self.carry = control.begin(semi, self.taken(solution.u), t)
             solution.rhs_calls += len(self.carry) - 1
+        judged = solution.control != repr(control) or solution.steps % control.interval == 0
         if solution.control != repr(control):
             solution.dt = control.first(semi, solution.method, self.carry, self.end - solution.t)
             solution.control, solution.history = repr(control), (1.0, 1.0)
@@ -243,23 +248,32 @@ class Run:
         carry = self.carry
         while not accepted:
             if not solution.dt > self.tiny:
-                raise self.blow_up(carry)
-            dt, now = self.fitted(solution.dt)
-            due = self.due(now)
-            judged = bool(due) or now >= self.end or (solution.steps + 1) % control.interval == 0
-            carry, verdict = self.attempt(judged, t, dt)
+                raise self.blow_up(self.carry if control.early else carry)
+            span, now = self.fitted(math.inf if judged and control.early else solution.dt)
+            carry, verdict, dt = self.attempt(judged, t, span)
             accepted = not judged or control.accepts(verdict)
             solution.dt = control.after(verdict, dt, solution) if judged else solution.dt
-            solution.rejected += not accepted
+            solution.rejected += not accepted and not control.early
+        if dt < span:
+            now = solution.t + dt
+        if judged and control.early:
+            self.good, self.best = copy.copy(solution), self.carry[0]
+        due = self.due(now)
         self.carry, solution.t, solution.steps = carry, now, solution.steps + 1
         self.called = bool(due)
         self.shown = solution.u = carry[0] if self.local is self.semi else cast(Any, None)
-        if judged:
-            self.good, self.best = copy.copy(solution), carry[0]
+        if due or not control.early:
+            self.verify()
         if due:
             self.show()
         self.call("step", due)
         self.targets.update((id(c), next_multiple(c.dt, now)) for c in due if c.dt)
+
+    def verify(self) -> None:
+        """See that the state is finite, before anybody sees it: of what is judged late, it has been."""
+        if self.control.early and not all_finite(self.local, self.carry[0]):
+            raise self.blow_up(self.carry)
+        self.good, self.best = copy.copy(self.solution), self.carry[0]
 
     def taken(self, u: Any) -> Any:
         """A state as steps take it."""
@@ -289,33 +303,35 @@ class Run:
             if (c.interval and steps % c.interval == 0) or (c.dt and self.targets[id(c)] <= now + 1e-9 * c.dt)
         ]
 
-    def attempt(self, judged: bool, t: Any, dt: float) -> tuple[Carry, float]:
-        """Run the program of a step; the verdict is NaN for a state that is not finite, 0 if it is not read."""
+    def attempt(self, judged: bool, t: Any, span: float) -> tuple[Carry, float, float]:
+        """Run the program of a step, at most so long; its verdict if it is read, and its length."""
         solution, key = self.solution, (self.solution.method, self.control, judged, self.compiled)
         programs = vars(self.local).setdefault("step_programs", {})
         name = "steps" if key in programs else "first step"
         if key not in programs:
             programs[key] = program(self.local, *key)
         with solution.timers(name):
-            *carry, verdict = programs[key](self.carry, t, self.local.scalar(dt))
-            verdict = float(verdict) if judged else 0.0
+            *carry, read = programs[key](self.carry, t, self.local.scalar(span))
+            read = mb.to_numpy(read) if judged else np.array([0.0, span])
         solution.rhs_calls += solution.method.stages if solution.method else 0
-        return tuple(carry), verdict
+        return tuple(carry), float(read[0]), span if read[1] >= read.dtype.type(span) else float(read[1])
 
     def blow_up(self, carry: Carry) -> BlowUp:
         """The error that says what happened, with the last good solution."""
-        semi, good, now, last = self.semi, self.good, self.solution, self.as_shown(carry[0])
+        semi, good, last = self.semi, self.good, self.as_shown(carry[0])
         self.show()
         if good.u is None:
             good.u = self.as_shown(self.best)
-        signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, now.u, last)]
+        signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, last)]
         where = next(filter(None, signs), "")
-        if any(signs[:2]):
+        if signs[0]:
             where += ", already before that step"
-        if not where and (bad := where_not_finite(semi, semi.rhs(last, semi.scalar(now.t)))):
+        if not where and (bad := where_not_finite(semi, semi.rhs(last, semi.scalar(good.t)))):
             where = f"the right-hand side of {bad}"
+        first, end = good.steps + 1, self.solution.steps
+        which = f"step {first}" if end <= first else f"steps {first} to {end}"
         return BlowUp(
-            f"The solution blew up in step {now.steps + 1}, at t = {now.t:.6g}: "
+            f"The solution blew up in {which}, at t = {good.t:.6g}: "
             f"{where or 'no step is short enough'}. Usually steps are longer than the stable ones, or a "
             "shock or near vacuum has no limiter: try a smaller cfl, dt or tolerance, or limiters=. "
             f"The last finite state, of step {good.steps} at t = {good.t:.6g}, is error.solution.",
@@ -326,12 +342,9 @@ class Run:
 def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: bool) -> Callable[..., Any]:
     """A whole step as one function (*carry, verdict), compiled if wanted; what is not judged has no verdict."""
 
-    def step(carry: Carry, t: Any, dt: Any) -> tuple[Any, ...]:
-        carry, verdict = control.advance(semi, method, carry, t, dt)
-        if not judged:
-            return (*carry, None)
-        finite = of_all(semi, mb.all(mb.isfinite(carry[0])), "all")
-        return (*carry, mb.where(finite, verdict, mb.nan))
+    def step(carry: Carry, t: Any, span: Any) -> tuple[Any, ...]:
+        carry, verdict = control.advance(semi, method, carry, t, span, judged)
+        return (*carry, verdict)
 
     return mb.compile(step) if compiled else step
 

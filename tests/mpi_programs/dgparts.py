@@ -114,6 +114,21 @@ def messages(comm, _):
         dg.solve(semi, (solution.t, 1.0), solution.u, dt=1e-3, max_steps=2)
     on_host = ARRAY.inner is mb.HostArray  # (elsewhere terms of reductions are messages, too)
     assert not on_host or counts.messages == 10 * len(np.unique(part.ranks)), counts
+    # How long a step may be leaves with the first traces, and is waited for at their end: one number a step.
+    for steps in (1, 3):
+        solution = dg.solve(semi, (0.0, 1.0), u, cfl=0.5, max_steps=steps)
+        with mb.count() as counts:
+            solution = dg.solve(semi, (0.0, 1.0), u, cfl=0.5, max_steps=steps)
+        assert not on_host or counts.messages == 5 * steps * len(np.unique(part.ranks)), counts
+        # (one more when all is over, and what `solve` asks all)
+        assert not on_host or comm.size == 1 or counts.collectives == steps + 1, counts
+    made = [p for f in vars(semi.local)["step_programs"].values() for p in f.programs.values()][-1]
+    names = [step.name for step in made.plan.steps]
+    if on_host and comm.size > 1:
+        begun, ended = (next(k for k, name in enumerate(names) if w in name) for w in ("allreduce", "end of"))
+        assert begun < names.index("send") < names.index("receive") and ended > names.index("send") + 1, names
+        assert "FoldStep" not in {type(s).__name__ for s in made.plan.steps[begun + 1 :]}, names
+        assert float(semi.report().splitlines()[1].split()[6]) > 0.0
 
 
 def files(comm, _):

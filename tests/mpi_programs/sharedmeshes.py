@@ -141,16 +141,72 @@ def what_is_sent(comm):
     assert sent == 8 * columns and messages <= 2 * len(pairs), both
 
 
+def matrices_in_programs(comm):
+    """What a compiled function makes, adds to and multiplies by is in its program, with the same messages."""
+    mesh = md.unit_square(5, 4)
+    V = md.space(mesh, "P", 1)
+    cells, corners, pattern = mesh.points("cell"), mesh.closure("cell", "vertex"), md.pattern(V.dofs)
+    x = mesh.coordinates_in(DIVIDED)
+    k, u = (V.interpolate(f, DIVIDED) for f in (lambda x: 1 + x[..., 0], lambda x: x[..., 1] - 0.3))
+    outside = pattern.matrix(array=DIVIDED)
+
+    def element(x, k, A):
+        J = np.stack([x[1] - x[0], x[2] - x[0]], axis=1)
+        for i in range(3):
+            for j in range(3):
+                A[i, j] += abs(np.linalg.det(J)) * k[i] * (1 + (i == j)) / 24
+
+    def chain(k, u):
+        A = pattern.matrix(array=DIVIDED)
+        for _ in range(2):
+            md.loop(cells, element, md.READ(x, corners), md.READ(k, V.dofs), md.INC(A.data, A.dofs))
+        y = A @ u
+        z = A.T @ (u + y)
+        A.data[...] = 0.0
+        md.loop(cells, element, md.READ(x, corners), md.READ(k + u, V.dofs), md.INC(A.data, A.dofs))
+        return 2 * (A @ z) + y
+
+    def with_one_from_outside(k, u):
+        outside.data[...] = 0.0
+        md.loop(cells, element, md.READ(x, corners), md.READ(k, V.dofs), md.INC(outside.data, outside.dofs))
+        return outside @ u * 2
+
+    def solved(k, u):
+        A = pattern.matrix(array=DIVIDED)
+        md.loop(cells, element, md.READ(x, corners), md.READ(k, V.dofs), md.INC(A.data, A.dofs))
+        b = A @ u
+        md.dirichlet(A, b, V.boundary_dofs(), 0.0)
+        return mb.linalg.cg(A, b, rtol=1e-12)[0]
+
+    for f in (chain, with_one_from_outside, solved):
+        compiled, wanted = mb.compile(f, whole=f is chain), entries(f(k, u))
+        for _ in range(3):
+            np.testing.assert_allclose(entries(compiled(k, u)), wanted, rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(entries(compiled(k * 2, u)), entries(f(k * 2, u)), rtol=1e-9, atol=1e-13)
+        if f is chain:
+            with mb.count() as eager:
+                f(k, u)
+            with mb.count() as counts:
+                compiled(k, u)
+            assert (counts.messages, counts.bytes_sent) == (eager.messages, eager.bytes_sent), (counts, eager)
+    try:
+        outside.data[2] = 1.0
+    except TypeError as e:
+        assert "md.INC(x, map)" in str(e)
+    else:
+        raise AssertionError("a part of an array with ghosts was written")
+
+
 CHECKS = {
     f.__name__: f
     for f in (
         poisson_quadratic, poisson_cubic, poisson_without_matrix, taylor_hood, elasticity, finite_volumes,
-        what_is_sent,
+        what_is_sent, matrices_in_programs,
     )
 }  # fmt: skip
 
 # On processes, each of which compiles its kernels.
-SOME = (poisson_quadratic, finite_volumes, what_is_sent)
+SOME = (poisson_quadratic, finite_volumes, what_is_sent, matrices_in_programs)
 
 if __name__ == "__main__":
     world = mb.distributed.communicator()

@@ -248,6 +248,29 @@ for trial in range(24):
             assert np.allclose(mb.to_numpy(mine), mb.to_numpy(theirs), rtol=1e-6, equal_nan=True), trial
 
 
+# Terms that all combine: the same bits as eagerly, on all ranks, of any dtype; each is one collective operation.
+for trial in range(24):
+    common = np.random.default_rng(trial)
+    op = str(common.choice(["sum", "prod", "min", "max", "any", "all"]))
+    dtype, shape = (
+        str(common.choice(["?", "i1", "u8", "f4", "f8", "c16"])),
+        ((), (2, 3), (0,), (1500,))[trial % 4],
+    )
+    mine = np.random.default_rng([trial, comm.rank]).standard_normal(shape) * 2
+    if dtype[0] == "f" and mine.size > 2:
+        mine.flat[comm.rank], mine.flat[-1] = np.nan, -0.0 if comm.rank else 0.0
+    x = LOCAL(np.abs(mine).astype(dtype) if dtype == "u8" else mine.astype(dtype))
+    twice = mb.compile(lambda x, op=op: (mb.distributed.allreduce(x, op), mb.distributed.allreduce(x + x, op)))
+    for got, wanted in zip(twice(x), (mb.distributed.allreduce(y, op) for y in (x, x + x)), strict=True):
+        assert mb.to_numpy(got).tobytes() == mb.to_numpy(wanted).tobytes(), (trial, op, dtype, shape)
+        assert len(set(comm.allgather_object(mb.to_numpy(got).tobytes()))) == 1, (trial, op, dtype, shape)
+    with mb.count() as counts:
+        twice(x)
+    assert LOCAL is not mb.HostArray or comm.size == 1 or (counts.messages, counts.collectives) == (0, 2), (
+        counts
+    )
+
+
 def ring(u, steps):
     """Each passes on what it got, in a loop of the program."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size

@@ -248,7 +248,7 @@ for trial in range(24):
             assert np.allclose(mb.to_numpy(mine), mb.to_numpy(theirs), rtol=1e-6, equal_nan=True), trial
 
 
-# Terms that all combine: the same bits as eagerly, on all ranks, of any dtype; each is one collective operation.
+# Terms that all combine: the same bits as eagerly, on all ranks, of any dtype; each one collective operation.
 for trial in range(24):
     common = np.random.default_rng(trial)
     op = str(common.choice(["sum", "prod", "min", "max", "any", "all"]))

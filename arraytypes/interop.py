@@ -108,9 +108,21 @@ def called(run: Any, function: np.ufunc | Op, inputs: tuple[Any, ...], kwargs: d
             f"`mb.where(mask, {getattr(run, '__name__', name)}(...), other)`."
         )
     if function.nout == 1:
-        return _delivered(result, out[0] if out else None, where, casting)
+        core = _core(function, inputs, result) if out else 0
+        return _delivered(result, out[0] if out else None, where, casting, core)
     outs = out or (None,) * function.nout
     return tuple(_delivered(r, o, where, casting) for r, o in zip(result, outs, strict=True))
+
+
+def _core(function: np.ufunc | Op, inputs: tuple[Any, ...], result: Any) -> int:
+    """How many of a result's last dimensions are of the operation itself (of a product), not of its loop over
+    such."""
+    signature = getattr(getattr(function, "ufunc", function), "signature", None)
+    if signature is None:
+        return 0
+    own = [len(names.split(",")) for names in signature.partition("->")[0].strip("()").split("),(")]
+    ranks = [len(x.shape) if hasattr(x, "shape") else np.ndim(x) for x in inputs]
+    return len(result.shape) - max(0, *[rank - n for rank, n in zip(ranks, own, strict=True)])
 
 
 def _implementation(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -201,13 +213,14 @@ def _kind_of(x: Any) -> Any:
     return np.dtype(bool) if type(x) is bool else getattr(x, "dtype", type(x))
 
 
-def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:
-    """A result, written into `out` where the mask holds."""
+def _delivered(result: Any, out: Any, where: Any, casting: Any, core: int = 0) -> Any:
+    """A result, written into `out` where the mask holds. Its last `core` dimensions are not stretched."""
     if out is None:
         return result
     if where is not True:
         result = verbs.where(where, result, out)
-    if len(result.shape) > len(out.shape):  # (which a write would stretch, or cut where dimensions are 1)
+    rank = len(out.shape)  # (a write would stretch a result, or cut it where dimensions are 1)
+    if len(result.shape) > rank or out.shape[rank - core :] != result.shape[len(result.shape) - core :]:
         raise ValueError(
             f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast shape "
             f"{result.shape}. Give an output of that shape: `out=mb.empty({result.shape})`."

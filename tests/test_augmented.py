@@ -119,3 +119,23 @@ def test_augmented_assignment_gives_an_array_no_further_axes(array):
     with pytest.raises(ValueError, match=r"could not broadcast|non-broadcastable"):
         x += array(np.ones((2, 5)))
     assert x.tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_an_output_is_no_larger_than_a_product_in_the_products_own_axes(array):
+    """Of what a product is repeated over it may be, as in NumPy."""
+    n = np.arange(12.0).reshape(3, 4)
+    x = array(n)
+    for left, right, shape in [
+        (n, n.T[:, :1], (3, 3)), (n[:1], n.T, (3, 3)), (n[0], n.T, (1,)), (n, n[0], (1,)), (n[:1], n.T[:, :1], (3, 3)),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match="core dimension"):
+            np.matmul(left, right, out=np.zeros(shape))
+        with pytest.raises(ValueError, match="non-broadcastable output operand with shape"):
+            mb.matmul(array(left), array(right), out=array(np.zeros(shape)))
+    for shape in [(3, 3), (2, 3, 3)]:
+        out = array(np.zeros(shape))
+        assert mb.matmul(x, x.T, out=out) is out
+        assert mb.to_numpy(out).tolist() == np.matmul(n, n.T, out=np.zeros(shape)).tolist()
+    out = array(np.zeros((2, 3)))
+    assert mb.to_numpy(mb.matmul(x, x[0], out=out)).tolist() == np.matmul(n, n[0], out=np.zeros((2, 3))).tolist()

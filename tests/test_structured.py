@@ -5,6 +5,7 @@ has a rule.
 """
 
 import copy
+import itertools
 import math
 import pickle
 import warnings
@@ -211,6 +212,17 @@ def test_reading_what_no_rule_is_for(kind, family):
 
 
 # Reductions with rules
+
+
+@KIND
+def test_an_index_that_selects_nothing_is_an_index_as_any_other(kind):
+    x, expected = make(kind, mb.HostArray)
+    nothing = np.array([], int)
+    axes = (slice(None), slice(0, 0), nothing, mb.HostArray(nothing), [])
+    with mb.settings.changed(dense_fallback="silent"):
+        for index in itertools.product(axes, repeat=x.ndim):
+            plain = tuple(mb.to_numpy(i) if isinstance(i, mb.HostArray) else i for i in index)
+            assert_same(x[index], expected[plain])
 
 
 @FAMILY

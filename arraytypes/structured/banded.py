@@ -25,7 +25,7 @@ from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros, zeros_for
-from mirabelle.arraytypes.structured.fallback import normal_indices
+from mirabelle.arraytypes.structured.fallback import block_of, normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Structure
@@ -125,10 +125,10 @@ class Banded(Structured):
             i, j = normal_indices(self, index)
             part = self._band(j - i)
             return zeros(self.family, (), self.dtype) if part is None else part[min(i, j)]
-        first, second = index
-        if not isinstance(first, slice) or first != second:
+        block = block_of(self, index)
+        if block is None:
             return NotImplemented
-        start, stop, step = first.indices(self.order)
+        start, stop, step = block.indices(self.order)
         if step != 1 or stop - start < 1 or (stop - start < 2 and self._how != (0,)):
             return NotImplemented
         if (start, stop) == (0, self.order):

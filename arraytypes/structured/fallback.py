@@ -366,6 +366,14 @@ def normal_indices(x: Any, index: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
+def block_of(x: Any, index: tuple[Any, ...]) -> slice | None:
+    """The slice of both rows and columns that an index is, with a step that goes ahead; None for any other."""
+    if len(index) != 2 or not all(isinstance(i, slice) for i in index) or index[0] != index[1]:
+        return None
+    # (Turned around, the zeros would be on the other side.)
+    return index[0] if index[0].indices(x.shape[0])[2] > 0 else None
+
+
 @verbs.setitem.method
 def _(x: Structured, index: Any, value: Any) -> None:
     if index is Ellipsis or (type(index) is slice and index == slice(None)):

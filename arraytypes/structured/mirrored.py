@@ -24,7 +24,7 @@ from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import band
 from mirabelle.arraytypes.structured.base import Structured, open_grid, square
-from mirabelle.arraytypes.structured.fallback import normal_indices
+from mirabelle.arraytypes.structured.fallback import block_of, normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.styles import HERMITIAN, SYMMETRIC, Structure
 
@@ -104,9 +104,7 @@ class Mirrored(Structured):
         return found if offset > 0 else verbs.conj(found)
 
     def _index(self, index: tuple[Any, ...]) -> Any:
-        if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
-            return NotImplemented
-        if index[0].indices(self._shape[0])[2] < 1:
+        if block_of(self, index) is None:
             return NotImplemented
         part = self._parts[0][index]
         return self._of((part,), part.shape, self._how)

@@ -25,7 +25,7 @@ from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal, band, from_bands
 from mirabelle.arraytypes.structured.base import Structured, open_grid, square
-from mirabelle.arraytypes.structured.fallback import normal_indices
+from mirabelle.arraytypes.structured.fallback import block_of, normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import LOWER, UPPER, Structure
@@ -86,9 +86,7 @@ class Triangular(Structured):
         return band(self._parts[0], offset)
 
     def _index(self, index: tuple[Any, ...]) -> Any:
-        if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
-            return NotImplemented
-        if index[0].indices(self._shape[0])[2] < 1:  # turned around, the zeros are on the other side
+        if block_of(self, index) is None:
             return NotImplemented
         part = self._parts[0][index]
         return self._of((part,), part.shape)

@@ -121,21 +121,37 @@ def test_augmented_assignment_gives_an_array_no_further_axes(array):
     assert x.tolist() == [1.0] * 5
 
 
+N = np.arange(12.0).reshape(3, 4)
+
+
 @pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
-def test_an_output_is_no_larger_than_a_product_in_the_products_own_axes(array):
-    """Of what a product is repeated over it may be, as in NumPy."""
-    n = np.arange(12.0).reshape(3, 4)
-    x = array(n)
-    for left, right, shape in [
-        (n, n.T[:, :1], (3, 3)), (n[:1], n.T, (3, 3)), (n[0], n.T, (1,)), (n, n[0], (1,)), (n[:1], n.T[:, :1], (3, 3)),
-    ]:  # fmt: skip
-        with pytest.raises(ValueError, match="core dimension"):
-            np.matmul(left, right, out=np.zeros(shape))
-        with pytest.raises(ValueError, match="non-broadcastable output operand with shape"):
-            mb.matmul(array(left), array(right), out=array(np.zeros(shape)))
-    for shape in [(3, 3), (2, 3, 3)]:
+@pytest.mark.parametrize(
+    "left, right, shape",
+    [
+        (N, N.T[:, :1], (3, 3)), (N[:1], N.T, (3, 3)), (N[0], N.T, (1,)), (N, N[0], (1,)),
+        (N[:1], N.T[:, :1], (3, 3)),
+    ],
+)  # fmt: skip
+def test_an_output_is_no_larger_than_a_product_in_the_products_own_axes(array, left, right, shape):
+    with pytest.raises(ValueError, match="core dimension"):
+        np.matmul(left, right, out=np.zeros(shape))
+    with pytest.raises(ValueError, match="non-broadcastable output operand with shape"):
+        mb.matmul(array(left), array(right), out=array(np.zeros(shape)))
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_an_output_may_be_larger_than_a_product_in_what_it_is_repeated_over(array):
+    x = array(N)
+    for right, shape in [(N.T, (3, 3)), (N.T, (2, 3, 3)), (N[0], (2, 3))]:
         out = array(np.zeros(shape))
-        assert mb.matmul(x, x.T, out=out) is out
-        assert mb.to_numpy(out).tolist() == np.matmul(n, n.T, out=np.zeros(shape)).tolist()
-    out = array(np.zeros((2, 3)))
-    assert mb.to_numpy(mb.matmul(x, x[0], out=out)).tolist() == np.matmul(n, n[0], out=np.zeros((2, 3))).tolist()
+        assert mb.matmul(x, array(right), out=out) is out
+        assert out.tolist() == np.matmul(N, right, out=np.zeros(shape)).tolist()
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("shape", [(1, 4), (1, 1), (2, 4)])
+def test_a_mask_has_no_further_axes_than_what_it_is_written_to(array, shape):
+    for xp, x in ((np, np.zeros(4)), (mb, array(np.zeros(4)))):
+        with pytest.raises(ValueError, match="could not broadcast"):
+            xp.copyto(x, 1.0, where=np.ones(shape, bool))
+        assert x.tolist() == [0.0] * 4

@@ -316,6 +316,11 @@ def write_where(dest: Any, source: Any, where: Any, casting: Any = "same_kind") 
         raise TypeError(
             f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'"
         )
+    if mask.ndim > dest.ndim:  # (a write leaves further dimensions of 1 out)
+        raise ValueError(
+            f"could not broadcast where mask from shape {mask.shape} into shape {dest.shape}. Give it the "
+            "array's dimensions: `mask[0]`."
+        )
     verbs.assign(dest, verbs.where(mask, source, dest))
 
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from children import answer
 from compare import assert_closed, assert_same
 from kinds import PLAIN, SINGLE
 from samples import ordinary
@@ -360,3 +361,34 @@ def test_a_function_may_have_the_name_of_an_operation_of_ours(name, family):
     if family is mb.HostArray:
         assert_same(mb.compile(lambda v: -(-mb.broadcast(f, v, v)) * 1)(given), expected)
         assert_same(mb.mapreduce(lambda v: v, f, given, init=0.0), functools.reduce(f, x, 0.0), rtol=1e-12)
+
+
+TOGETHER = """
+    import json, sys, threading
+    import numpy as np
+    import mirabelle as mb
+
+    sys.setswitchinterval(1e-6)
+    x, gate, said = mb.HostArray(np.arange(4.0)), threading.Barrier(4), []
+
+    def call(k):
+        gate.wait()
+        try:
+            for i in range(3):
+                y = mb.broadcast(lambda t, c=i + 10 * k: t * t + np.sin(t), x)
+                assert np.array_equal(mb.to_numpy(y), np.arange(4.0) ** 2 + np.sin(np.arange(4.0)))
+        except Exception as e:
+            said.append(repr(e))
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    print(json.dumps(said))
+"""
+
+
+def test_threads_may_give_their_first_functions_at_the_same_time():
+    """Numba's tables are for one thread at a time."""
+    assert answer(TOGETHER, compiler="off") == []

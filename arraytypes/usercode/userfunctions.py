@@ -82,21 +82,23 @@ def returned_type(dispatcher: Any, argtypes: tuple[Any, ...]) -> Any:
     calls it is made when there is one.
     """
     from numba.core import bytecode, compiler
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.untyped_passes import ExtractByteCode
 
     if argtypes in dispatcher.overloads:
         return dispatcher.overloads[argtypes].signature.return_type
     target = dispatcher.targetdescr
     typing, context = target.typing_context, target.target_context
-    typing.refresh()
-    context.refresh()
     flags = compiler.Flags()
     target.options.parse_as_flags(flags, dispatcher.targetoptions)
-    inference = _inference()(typing, context, None, argtypes, None, flags, {})
-    inference.state.func_id = bytecode.FunctionIdentity.from_function(dispatcher.py_func)
-    ExtractByteCode().run_pass(inference.state)
-    (passes,) = inference.define_pipelines()
-    passes.run(inference.state)
+    with global_compiler_lock:  # (its tables are for one thread at a time)
+        typing.refresh()
+        context.refresh()
+        inference = _inference()(typing, context, None, argtypes, None, flags, {})
+        inference.state.func_id = bytecode.FunctionIdentity.from_function(dispatcher.py_func)
+        ExtractByteCode().run_pass(inference.state)
+        (passes,) = inference.define_pipelines()
+        passes.run(inference.state)
     found = inference.state.return_type
     return getattr(found, "literal_type", found)
 

@@ -101,14 +101,16 @@ def load(code: bytes, symbol: str) -> Kernel:
     """Machine code as a function of this process. Raises OSError if it cannot be linked."""
     import llvmlite.binding as llvm
 
+    if b"numba_" in code or b"NRT_" in code:
+        import numba.core.runtime  # noqa: F401 - its symbols are registered on import
+        from numba.core.compiler_lock import global_compiler_lock
+        from numba.core.registry import cpu_target
+
+        with global_compiler_lock:  # (who holds it may ask for ours)
+            cpu_target.target_context.refresh()
     with _engine_lock:
         machine = _target_machine()
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        if b"numba_" in code or b"NRT_" in code:
-            import numba.core.runtime  # noqa: F401 - its symbols are registered on import
-            from numba.core.registry import cpu_target
-
-            cpu_target.target_context.refresh()
         try:
             engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()

@@ -124,9 +124,16 @@ def _inferred(function: Any, types: tuple[Any, ...], variables: list[str]) -> di
     return found
 
 
-@cache
 def know_our_functions() -> None:
     """Let compiled code call `mb.sqrt(x)` and the like, on numbers and on NumPy arrays."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        _tell_our_functions()
+
+
+@cache
+def _tell_our_functions() -> None:
     from numba.extending import overload
 
     from mirabelle.arraytypes import creation

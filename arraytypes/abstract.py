@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mirabelle.arraytypes.buffers import Buffered, NoBufferError
+from mirabelle.arraytypes.flags import Flags
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.operators import Operators
 from mirabelle.arraytypes.parametric import ArrayMeta
@@ -137,8 +138,16 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
     device = place
 
     @property
-    def flags(self) -> Any:
-        return verbs.leaf_of(self).view.flags
+    def flags(self) -> Flags:
+        """How it lies in memory; `x.flags.writeable = False` protects it."""
+        return Flags(self)
+
+    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+        """`x.setflags(write=False)` protects an array from being written, as `x.flags.writeable = False`."""
+        if align is False or uic:
+            raise ValueError("Of the flags of an array only `write` can be set: `x.setflags(write=False)`.")
+        if write is not None:
+            Flags(self).writeable = write
 
     def __len__(self) -> int:
         if not self.shape:

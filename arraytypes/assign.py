@@ -127,6 +127,10 @@ def check_writable(dest: Any) -> None:
     check_no_copy(x)
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
+        if leaf.recalled("protected"):
+            raise ValueError(
+                "assignment destination is read-only: `x.flags.writeable` is False. Copy it: `x = mb.copy(x)`."
+            )
         raise ValueError(
             "assignment destination is read-only: it shares the memory of a read-only array of "
             f"{'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}. Copy it first: "

@@ -879,3 +879,30 @@ def test_pieces_that_are_known_go_straight_to_their_programs(hot):
     finally:
         sys.setprofile(None)
     assert seen.count("_sorted") < 4 and len(seen) < 12 * 90, (seen.count("_sorted"), len(seen))
+
+
+def names_and_dates(x):
+    names = np.array(["b", "a", "b"])
+    found, places = np.unique(names, return_inverse=True)
+    sums = np.zeros(len(found))
+    for i, k in enumerate(places):
+        sums[k] += x[i]
+    days = np.asarray(["2016-07-01", "2016-07-03"], dtype="datetime64[D]")
+    records = np.zeros(2, dtype=[("a", int), ("b", float)])
+    records["b"] = 2.5
+    anything = np.array([None, 1])
+    return (
+        sums * (days[1] - days[0]).astype(int) + records["b"].sum() + (anything[1] or 0),
+        np.where(names == "b", x, -x),
+        np.sort(names)[0] == "a",
+    )
+
+
+@pytest.mark.parametrize("make", PLACES[:3], ids=repr)
+def test_what_holds_no_numbers_is_numpys(make):
+    agree(names_and_dates, np.array([1.0, 2.0, 3.0]), make=make)
+
+
+def test_texts_are_chosen_by_masks_of_the_host():
+    names = np.array(["b", "a", "b"])
+    assert mb.compile(lambda x: names[x > 1])(H([1.0, 2.0, 3.0])).tolist() == ["a", "b"]

@@ -20,7 +20,7 @@ import contextlib
 import contextvars
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,16 +66,27 @@ def family_inside() -> Any:
     return _family.get()
 
 
-def _made(make: Any) -> Any:
-    """A function that makes arrays of lists and numbers, of the type of the arguments."""
+def _made(make: Any, real: Any = None) -> Any:
+    """A function that makes arrays of lists and numbers, of the type of the arguments.
+
+    What holds no numbers (texts, dates, records) are arrays of NumPy's, as outside: `real` makes those.
+    """
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
         family = _family.get()
-        if family is None:
-            return make(*args, **kwargs)
-        with default_array(family):
-            return make(*args, **kwargs)
+        try:
+            if family is None:
+                return make(*args, **kwargs)
+            with default_array(family):
+                return make(*args, **kwargs)
+        except TypeError:
+            if real is None or _among((args, kwargs), _is_ours):
+                raise
+            found = real(*args, **kwargs)
+            if _is_something_else(found):
+                return found
+            raise
 
     return made
 
@@ -90,7 +101,7 @@ class _NDArray(type):
     def __call__(cls, shape: Any, dtype: Any = float, *rest: Any, **options: Any) -> Any:
         if rest or options:
             return np.ndarray(shape, dtype, *rest, **options)
-        return _made(empty)(shape, dtype=dtype)
+        return _made(empty, np.empty)(shape, dtype=dtype)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(np.ndarray, name)
@@ -221,7 +232,7 @@ def _meant(name: str, real: Any, ours: Any) -> Any:
     if ours is None or not callable(ours):
         return real
     if name in _FROM_DATA or getattr(ours, "makes_arrays", False):
-        return _made(ours)
+        return _made(ours, real)
     return _OfNumbers(real, ours)
 
 
@@ -234,9 +245,10 @@ class _OfNumbers:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for x in args:
-            if isinstance(x, _ARRAYS):
+            if isinstance(x, AbstractArray):
                 return self._ours(*args, **kwargs)
-        if _arrays_among((args, kwargs)):
+        given = args, kwargs
+        if _among(given, _is_array) and (_among(given, _is_ours) or not _among(given, _is_something_else)):
             return self._ours(*args, **kwargs)
         if shapereads.current is not None:
             found = shapereads.current.applied(self._real, args, kwargs)
@@ -251,8 +263,21 @@ class _OfNumbers:
         return repr(self._ours)
 
 
-def _arrays_among(nest: Any) -> bool:
+def _is_ours(x: Any) -> bool:
+    return isinstance(x, AbstractArray)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, _ARRAYS)
+
+
+def _is_something_else(x: Any) -> bool:
+    """Is it an array of NumPy's that holds no numbers: texts, dates, records, objects?"""
+    return isinstance(x, np.ndarray) and x.dtype.kind not in "biufc"
+
+
+def _among(nest: Any, wanted: Callable[[Any], bool]) -> bool:
     for x in nest.values() if isinstance(nest, dict) else nest:
-        if isinstance(x, _ARRAYS) or (isinstance(x, (list, tuple, dict)) and _arrays_among(x)):
+        if wanted(x) or (isinstance(x, (list, tuple, dict)) and _among(x, wanted)):
             return True
     return False

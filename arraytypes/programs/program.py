@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.assign import nobody_else, written
+from mirabelle.arraytypes.assign import check_writable, nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs import graph
@@ -270,6 +270,7 @@ class Program:
             evaluated(x)
             leaf = x._node
             if leaf.foreign:
+                check_writable(x)
                 view = leaf.view
                 if isinstance(view, np.ndarray) and any(
                     j != i and _meets(view, y) for j, y in enumerate(arrays)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.tree import Leaf, may_write
+from mirabelle.dispatch.tree import Leaf
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
@@ -83,7 +83,8 @@ def set_writeable(x: Any, wanted: bool) -> None:
     What is read-only has a leaf that says so, as borrowed memory has (see `assign.check_writable`): whatever
     writes asks that leaf. Who holds the values goes on with those it had.
     """
-    from mirabelle.arraytypes.dense import DenseArray  # which stands on this module
+    from mirabelle.arraytypes.dense import DenseArray  # which stand on this module
+    from mirabelle.arraytypes.lending import own
 
     if not isinstance(x, DenseArray):
         raise ValueError(
@@ -100,8 +101,11 @@ def set_writeable(x: Any, wanted: bool) -> None:
             "cannot set WRITEABLE flag to True of this array: its memory is another library's, which says that "
             "it is read-only. Copy it: `x = mb.copy(x)`."
         )
-    own = verbs.leaf_of(verbs.copy(x)) if wanted or not may_write(leaf) else leaf
-    x._node = own if wanted else protected(own)
+    if wanted:
+        x._node = verbs.leaf_of(verbs.copy(x))
+    else:
+        own(x)
+        x._node = protected(verbs.leaf_of(x))
 
 
 def protected(leaf: Leaf) -> Leaf:

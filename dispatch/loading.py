@@ -22,7 +22,8 @@ from typing import Any
 from mirabelle.dispatch.forks import ForkLock
 
 # Held while methods are looked for, and while what is asked for is imported: in this order before
-# the locks of the modules, so that two threads do not wait for each other.
+# the locks of the modules, so that two threads do not wait for each other. (Who imports a public module
+# has its lock first: it takes ours then, and nobody who has ours imports one.)
 lock = ForkLock()
 # What completes a package or a type that may be there before all of its methods are: modules to import.
 _missing: dict[Any, tuple[str, ...]] = {}
@@ -52,7 +53,7 @@ def complete(what: str | type) -> bool:
 
 def complete_types(types: Iterable[type]) -> None:
     """Import what completes the families that these types belong to."""
-    for what in [w for w in _missing if isinstance(w, type)]:
+    for what in [w for w in list(_missing) if isinstance(w, type)]:
         if any(issubclass(t, what) for t in types):
             complete(what)
 
@@ -105,7 +106,7 @@ def later(
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
             found = unknown(name)
         else:
-            load(home)
+            importlib.import_module(home) if name in modules else load(home)
             found = getattr(sys.modules[home], name) if name in homes else sys.modules[home]
         setattr(sys.modules[module], name, found)
         return found

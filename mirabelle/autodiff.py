@@ -5,19 +5,22 @@
 [0.]
 """
 
-from mirabelle.arraytypes.autodiff import (
-    chunk_bytes,
-    chunk_size,
-    derivative,
-    gradient,
-    hessian,
-    jacobian,
-    jvp,
-    value,
-    value_and_gradient,
-)
-from mirabelle.arraytypes.duals.base import DualError
-from mirabelle.arraytypes.duals.rules import differentiable, rule
+from mirabelle.dispatch import loading as _loading
+
+with _loading.lock:  # (before the locks of the modules)
+    from mirabelle.arraytypes.autodiff import (
+        chunk_bytes,
+        chunk_size,
+        derivative,
+        gradient,
+        hessian,
+        jacobian,
+        jvp,
+        value,
+        value_and_gradient,
+    )
+    from mirabelle.arraytypes.duals.base import DualError
+    from mirabelle.arraytypes.duals.rules import differentiable, rule
 
 __all__ = [
     "DualError",

@@ -6,30 +6,33 @@
 [1. 2. 3. 4.]
 """
 
-from mirabelle.arraytypes.functions.fourier import (
-    dct,
-    dst,
-    fft,
-    fft2,
-    fftfreq,
-    fftn,
-    fftshift,
-    hfft,
-    idct,
-    idst,
-    ifft,
-    ifft2,
-    ifftn,
-    ifftshift,
-    ihfft,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftfreq,
-    rfftn,
-)
+from mirabelle.dispatch import loading as _loading
 from mirabelle.dispatch.loading import public_names as _public_names
+
+with _loading.lock:  # (before the locks of the modules)
+    from mirabelle.arraytypes.functions.fourier import (
+        dct,
+        dst,
+        fft,
+        fft2,
+        fftfreq,
+        fftn,
+        fftshift,
+        hfft,
+        idct,
+        idst,
+        ifft,
+        ifft2,
+        ifftn,
+        ifftshift,
+        ihfft,
+        irfft,
+        irfft2,
+        irfftn,
+        rfft,
+        rfft2,
+        rfftfreq,
+        rfftn,
+    )
 
 __all__ = _public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]

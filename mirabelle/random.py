@@ -12,8 +12,11 @@ True
 
 import typing as _typing
 
-from mirabelle.arraytypes.advice import missing_random as _missing
-from mirabelle.arraytypes.random import Generator, Philox, default_rng
+from mirabelle.dispatch import loading as _loading
+
+with _loading.lock:  # (before the locks of the modules)
+    from mirabelle.arraytypes.advice import missing_random as _missing
+    from mirabelle.arraytypes.random import Generator, Philox, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]
 

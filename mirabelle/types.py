@@ -12,37 +12,39 @@ True
 
 import typing as _typing
 
-from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray
-from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
-from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.kernels import KernelContext
-from mirabelle.arraytypes.parts import DiagonalView, ImagPart, RealPart, Reinterpreted, SlidingWindows
-from mirabelle.arraytypes.reference import RefArray
-from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal
-from mirabelle.arraytypes.structured.base import Implicit, Structured
-from mirabelle.arraytypes.structured.blocks import BlockDiagonal
-from mirabelle.arraytypes.structured.concat import Concat
-from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj
-from mirabelle.arraytypes.structured.implicit import Fill, Ones, Range, Zeros
-from mirabelle.arraytypes.structured.inverse import Inverse
-from mirabelle.arraytypes.structured.kronecker import Kronecker
-from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum
-from mirabelle.arraytypes.structured.lowrank import LowRank
-from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric
-from mirabelle.arraytypes.structured.reordered import Reordered
-from mirabelle.arraytypes.structured.sparse import CSR
-from mirabelle.arraytypes.structured.toeplitz import Circulant, Toeplitz
-from mirabelle.arraytypes.structured.triangular import (
-    LowerTriangular,
-    Triangular,
-    UnitLowerTriangular,
-    UnitUpperTriangular,
-    UpperTriangular,
-)
-from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
 from mirabelle.dispatch import loading as _loading
-from mirabelle.dispatch.counters import Counters
+
+with _loading.lock:  # (before the locks of the modules)
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.dense import DenseArray
+    from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
+    from mirabelle.arraytypes.host import HostArray
+    from mirabelle.arraytypes.kernels import KernelContext
+    from mirabelle.arraytypes.parts import DiagonalView, ImagPart, RealPart, Reinterpreted, SlidingWindows
+    from mirabelle.arraytypes.reference import RefArray
+    from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal
+    from mirabelle.arraytypes.structured.base import Implicit, Structured
+    from mirabelle.arraytypes.structured.blocks import BlockDiagonal
+    from mirabelle.arraytypes.structured.concat import Concat
+    from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj
+    from mirabelle.arraytypes.structured.implicit import Fill, Ones, Range, Zeros
+    from mirabelle.arraytypes.structured.inverse import Inverse
+    from mirabelle.arraytypes.structured.kronecker import Kronecker
+    from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum
+    from mirabelle.arraytypes.structured.lowrank import LowRank
+    from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric
+    from mirabelle.arraytypes.structured.reordered import Reordered
+    from mirabelle.arraytypes.structured.sparse import CSR
+    from mirabelle.arraytypes.structured.toeplitz import Circulant, Toeplitz
+    from mirabelle.arraytypes.structured.triangular import (
+        LowerTriangular,
+        Triangular,
+        UnitLowerTriangular,
+        UnitUpperTriangular,
+        UpperTriangular,
+    )
+    from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
+    from mirabelle.dispatch.counters import Counters
 
 if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.distributed.darray import DArray

@@ -156,6 +156,19 @@ def test_memory_does_not_grow_with_their_number(elsewhere):
     assert codememory.taken() - before < 4 * 100_000  # (LLVM leaves about 1 MB of each)
 
 
+def test_what_was_compiling_when_we_began_to_watch_is_not_counted():
+    """Another thread may be at it."""
+    from numba.core import event
+
+    codememory.watch()
+    before = codememory.taken()
+    event.end_event("numba:compile")
+    assert codememory.taken() == before
+    with event.trigger_event("numba:compile"):
+        pass
+    assert codememory.taken() >= before
+
+
 def test_inference_compiles_nothing():
     userfunctions.forget()
     op, _ = userfunctions.operation(steps, 1)

@@ -189,6 +189,60 @@ print(json.dumps([failed, sum(t.is_alive() for t in threads)]))
     assert finish(start(code, cuda="simulated")) == [[], 0]
 
 
+# One thread is in the middle of an import when another one begins with what that will need.
+MEANWHILE = """
+import importlib, json, sys, threading, time
+import mirabelle as mb
+
+begun, failed = threading.Event(), []
+
+class Slow:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "mirabelle.arraytypes.programs":
+            begun.set()
+            time.sleep(0.3)
+
+def run(use):
+    try:
+        use()
+    except Exception as e:
+        failed.append(repr(e))
+
+sys.meta_path.insert(0, Slow())
+first = threading.Thread(target=run, args=(lambda: importlib.import_module("{module}"),), daemon=True)
+first.start()
+begun.wait(30)
+second = threading.Thread(target=run, args=(lambda: {use},), daemon=True)
+second.start()
+first.join(60), second.join(60)
+print(json.dumps([failed, first.is_alive() or second.is_alive()]))
+"""
+
+
+@pytest.mark.parametrize("module", ["compiling", "meshdata"])
+@pytest.mark.parametrize(
+    "use", ["mb.compile", "mb.compiling", "mb.meshdata", "importlib.import_module('mirabelle.compiling')"]
+)
+def test_public_modules_are_imported_beside_what_other_threads_ask_for(module, use):
+    code = MEANWHILE.replace("{module}", f"mirabelle.{module}").replace("{use}", use)
+    assert answer(code) == [[], False]
+
+
+def test_public_modules_take_the_lock_before_those_of_what_they_show():
+    """Whoever imports one has its lock; the others' are for who has ours.
+
+    (`ext` and `distributed` import nothing that `import mirabelle` does not.)
+    """
+    folder = pathlib.Path(mb.__file__).parent
+    for name in ("autodiff", "compiling", "fft", "linalg", "meshdata", "random", "types"):
+        for node in ast.parse((folder / f"{name}.py").read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                assert (node.module or "").partition(".")[0] != "mirabelle" or node.module.startswith(
+                    "mirabelle.dispatch"
+                ), (name, node.module)
+
+
 def test_the_table_of_names_says_what_a_checker_sees():
     tree = ast.parse(pathlib.Path(mb.__file__).read_text())
     blocks = [n for n in tree.body if isinstance(n, ast.If)]

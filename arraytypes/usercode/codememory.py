@@ -41,8 +41,11 @@ def watch() -> None:
 
         def on_end(self, event: Any) -> None:
             global _taken
-            _inside.depth = depth = getattr(_inside, "depth", 1) - 1
-            if depth == 0:
+            depth = getattr(_inside, "depth", 0)
+            if not depth:  # (it had begun when another thread began to watch)
+                return
+            _inside.depth = depth - 1
+            if depth == 1:
                 _forget_expressions()
                 _taken += max(0, _resident() - _inside.before)
 

@@ -205,8 +205,8 @@ CHECKS = {
     )
 }  # fmt: skip
 
-# On processes, each of which compiles its kernels. (Functions are captured one at a time in a process: ranks that
-# are threads of one would wait for each other, as soon as one asks the others something while it captures.)
+# On processes, each of which compiles its kernels. (A process captures one function at a time: ranks that are
+# threads of one would wait for each other, as soon as one asks the others something while it captures.)
 SOME = (poisson_quadratic, finite_volumes, what_is_sent, matrices_in_programs)
 
 if __name__ == "__main__":

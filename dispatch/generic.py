@@ -69,6 +69,7 @@ from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.misuse import explain, no_array
 from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.resolving import Ambiguous, Plum, most_specific
+from mirabelle.dispatch.signatures import telling
 
 # Held while methods and tables are changed, and while nothing else is waited for.
 _changing = ForkLock()
@@ -442,7 +443,7 @@ def generic(
     >>> describe(3, loudly=True)
     '3!'
     """
-    signature = inspect.signature(prototype)
+    signature = inspect.signature(telling(prototype))
     dispatched = [
         p.name
         for p in signature.parameters.values()

@@ -27,6 +27,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from mirabelle.dispatch.errors import MirabelleError
+from mirabelle.dispatch.signatures import telling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -346,7 +347,7 @@ def explained(function: F) -> F:
     >>> rows("ab"), rows.__name__
     ('a', 'rows')
     """
-    signature = inspect.signature(function)
+    signature = inspect.signature(telling(function))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 
+def telling(f: Any) -> Any:
+    """A function of ours without the annotations that tell nothing: what `help` shows has no `Any`.
+
+    (Checkers read more than these said, in `mirabelle/__init__.pyi`.)
+    """
+    if f.__module__.startswith("mirabelle."):
+        f.__annotations__ = {name: said for name, said in f.__annotations__.items() if said != "Any"}
+    return f
+
+
 def keyword_only(*names: str) -> Callable[[Any], Any]:
     """Show these parameters as keyword-only. Calls may still give them by position.
 
@@ -62,7 +72,7 @@ def with_options(f: Any, other: Any) -> None:
     signature = inspect.signature(f)
     more = [
         p.replace(kind=p.KEYWORD_ONLY)
-        for p in inspect.signature(other).parameters.values()
+        for p in inspect.signature(telling(other)).parameters.values()
         if p.default is not p.empty and p.name not in signature.parameters
     ]
     f.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])

@@ -246,3 +246,23 @@ def test_two_of_the_checked_programs_run():
     algebra.derivatives(mb.ones(4))
     holding.reductions(mb.ones((2, 3)))
     assert np.isclose(holding.Particles(mb.ones(3), mb.ones(3)).push(0.1).energy, 1.5 * 0.99**2)
+
+
+def test_a_notebook_completes_names_and_parameters():
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    from IPython.core.completer import provisionalcompleter
+
+    shell = shells.InteractiveShell(colors="nocolor")
+    shell.user_ns |= {"mb": mb, "x": mb.zeros(3)}
+    shell.Completer.use_jedi = False  # (jedi finds the same, and takes seconds for its first)
+    for text, wanted in {
+        "x.": {"sum", "T", "reshape"},
+        "x.re": {"real", "repeat", "reshape"},
+        "mb.lin": {"linalg", "linspace"},
+        "mb.linalg.sol": {"solve", "solve_triangular"},
+        "mb.roll(x, ax": {"axis="},
+        "x.sum(ax": {"axis="},
+    }.items():
+        with provisionalcompleter():
+            found = {c.text.lstrip(".") for c in shell.Completer.completions(text, len(text))}
+        assert found >= wanted and not any(name.startswith("_") for name in found), text

@@ -102,6 +102,11 @@ def integers(x, y):
     return x // y, x % y, x << (y & 3), x * y, mb.sum(x * y, axis=0)
 
 
+def powers(x, y):
+    small, large = y.astype("u1"), y.astype("u8")
+    return x**5, x**33, small ** (small & 3), large ** (large & 31), large**7, x.astype("i2") ** np.int16(6)
+
+
 def ordered(x, i, b):
     order = mb.argsort(x, axis=0)
     return (
@@ -138,6 +143,7 @@ CASES = {
     "loops over elements": (mb.compile(looped), [R.random(500), R.random(500)]),
     "constants": (constant, [R.random(100)]),
     "integers": (integers, [R.integers(-50, 50, (30, 31)), R.integers(1, 9, (30, 31))]),
+    "powers": (powers, [R.integers(-50, 50, (30, 31)), R.integers(0, 200, (30, 31))]),
     "in order": (
         ordered, [special((70, 9)), R.integers(-300, 300, (8, 50)), R.integers(0, 9, 30).astype("u1")],
     ),
@@ -426,6 +432,7 @@ REFUSED = {
     "unstable": (lambda x: x.argsort(), "argsort"),
     "complex": (lambda x: mb.sort(x + 1j), "sort"),
     "halves": (lambda x: x.astype("f2"), "float16"),
+    "powers of numbers with a sign": (lambda x: x.astype("i8") ** x.astype("i8"), "uint64"),
     "transforms": (lambda x: mb.fft.fft(x), "no library of C with it to link"),
     "what depends on values": (lambda x: mb.linalg.lstsq(x.reshape(6, 5), x[:6])[1], "lstsq"),
 }

@@ -112,3 +112,15 @@ def test_compiled_programs_negate_in_the_dtype_of_the_result():
         assert outcome(mb.compile(f), mb.HostArray(a)) == outcome(f, a)
         with running("hot"):
             assert outcome(mb.compile(f), mb.HostArray(a)) == outcome(f, a)
+
+
+@pytest.mark.parametrize("letter", "bhilBHIL")
+def test_powers_of_integers_are_products(letter):
+    x = np.arange(-9, 9).astype(letter)
+    for n in (*range(2, 20), 31, 63, 64, 65, 100):
+        program = mb.compile(lambda x, n=n: x**n).program(mb.HostArray(x))
+        with np.errstate(all="ignore"):
+            wanted = x**n
+        found = mb.to_numpy(mb.compile(lambda x, n=n: x**n)(mb.HostArray(x)))
+        assert found.dtype == wanted.dtype and np.array_equal(found, wanted), n
+        assert ("pow" in program.plan.steps[0].name) == (n > 64)

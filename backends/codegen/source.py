@@ -176,8 +176,8 @@ def looped(sig: Sig) -> bool:
     """Does the operation run through NumPy's loop on blocks?"""
     if sig.op.ufunc is None:
         return False
-    # The loop of an integer power raises errors, which needs the interpreter.
-    return not (sig.op.name == "pow" and sig.ins[0].kind in "iu")
+    # The loop of powers of integers with a sign raises errors, which needs the interpreter.
+    return not (sig.op.name == "pow" and sig.ins[0].kind == "i")
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,20 @@ def _pow(x: Map) -> Any:
         return None
     if n == 1:
         return same(x, a)
+    if x.dtype.kind in "iu" and 1 < n <= _MOST_POWER:
+        return _multiplied(x, a, int(n))
     return constant(1, x.dtype, x.shape) if n == 0 else None
+
+
+# Powers of integers that are products: numbers wrap around, so that any order of factors gives the same.
+_MOST_POWER = 64
+
+
+def _multiplied(x: Map, a: Any, n: int) -> Node:
+    """An integer to a power of at least two."""
+    half = a if n < 4 else _multiplied(x, a, n // 2)
+    square = other(x, "square", half)
+    return other(x, "multiply", square, a) if n % 2 else square
 
 
 def _negative(x: Map) -> Any:

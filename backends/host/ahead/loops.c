@@ -238,6 +238,15 @@ SIGNED(OF_SIGNED)
     TWO(add, X, X, X, x + y)                                                                                            \
     TWO(multiply, X, X, X, (uint64_t)x *(uint64_t)y)                                                                    \
     TWO(floor_divide, X, X, X, y == 0 ? 0 : x / y)                                                                      \
+    static X##_ power_##X(uint64_t x, X##_ y)                                                                           \
+    {                                                                                                                   \
+        uint64_t found = 1;                                                                                             \
+        for (; y; y >>= 1, x *= x)                                                                                      \
+            if (y & 1)                                                                                                  \
+                found *= x;                                                                                             \
+        return (X##_)found;                                                                                             \
+    }                                                                                                                   \
+    TWO(power, X, X, X, power_##X(x, y))                                                                                \
     TWO(remainder, X, X, X, y == 0 ? 0 : x % y)                                                                         \
     TWO(fmod, X, X, X, y == 0 ? 0 : x % y)                                                                              \
     TWO(left_shift, X, X, X, (uint64_t)y < 8 * sizeof x ? (uint64_t)x << y : 0)                                         \

@@ -13,7 +13,7 @@ from mirabelle.arraytypes.programs.errors import shown_line
 from mirabelle.arraytypes.programs.graph import Slot, c_strides
 from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.arraytypes.programs.running import in_c_order
-from mirabelle.arraytypes.programs.steps import CallStep, ProductStep, Ref, Step, Storage
+from mirabelle.arraytypes.programs.steps import CallStep, KernelStep, ProductStep, Ref, Step, Storage
 from mirabelle.backends.host import kernels, runner
 from mirabelle.backends.host.ahead import jitted, routines
 from mirabelle.backends.host.ahead.objects import NotPortable, kernel_object
@@ -233,6 +233,12 @@ class Tables:
                 raise self.refused(
                     f"{step.name}() is code within NumPy, and there is no library of C with it to link"
                 )
+        if isinstance(step, KernelStep) and any("pow" in name for name in step.name.split("_")):
+            why = (
+                "a power of integers with a sign may fail, and kernels do not "
+                "(`x.astype(mb.uint64) ** n.astype(mb.uint64)` has the same bits)"
+            )
+            raise self.refused(why)
         raise self.refused(f"{step.name}() is a routine of Python's libraries")
 
     def refused(self, why: str) -> CannotBuild:

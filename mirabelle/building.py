@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--size", dest="sizes", action="append", default=[], metavar="n=100,200",
         help="what a name among the lengths stands for (f8[n,n]); of several numbers each is a signature, with "
-        "those of the other names",
+        "those of the other names. Without it the name is an argument: the function is for all lengths",
     )  # fmt: skip
     parser.add_argument(
         "--out", metavar="FILE", help="the library (.so) or wheel (.whl); default: lib<function>.so"
@@ -46,11 +46,19 @@ def main(words: list[str]) -> int:
     compiled = f if isinstance(f, mb.compiling.Compiled) else mb.compile(f, whole=True)
     try:
         texts = named_sizes(given.signatures, given.sizes)
-        programs = [compiled.program(*args, **named) for args, named in map(signature, texts)]
+        sizes: dict[str, int] = {}
+        programs = []
+        for text in texts:
+            shown, lengths = any_lengths(text, sizes)
+            sizes.update(lengths)
+            args, named = signature(shown)
+            programs.append((for_any(compiled) if lengths else compiled).program(*args, **named))
         out = given.out or f"lib{given.name or getattr(compiled, '__name__', 'program')}.so"
         library = mb.compiling.build(
-            *programs, path=out, name=given.name, threads=given.threads, cpu=given.cpu, blas=given.blas
-        )
+            *programs, path=out, name=given.name,
+            threads=given.threads, cpu=given.cpu, blas=given.blas,
+            sizes=sizes or None,
+        )  # fmt: skip
     except (TypeError, ValueError, RuntimeError, OSError) as e:
         print(e, file=sys.stderr)
         return 1
@@ -73,7 +81,7 @@ def _function(parser: argparse.ArgumentParser, name: str) -> Any:
 
 
 def named_sizes(signatures: list[str], sizes: list[str]) -> list[str]:
-    """Signatures with numbers for the names of lengths: one for each combination.
+    """Signatures with numbers for the names of lengths, where they are given: one for each combination.
 
     >>> named_sizes(["f8[n,m], f8[n]"], ["n=2,3", "m=5"])
     ['f8[2,5], f8[2]', 'f8[3,5], f8[3]']
@@ -90,18 +98,38 @@ def named_sizes(signatures: list[str], sizes: list[str]) -> list[str]:
         shapes = re.findall(r"\[([^\]]*)\]", text)
         names = list(dict.fromkeys([n.strip() for s in shapes for n in s.split(",") if not _is_length(n)]))
         used.update(names)
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"{text!r} names a length {name}: say which there are, `--size {name}=100,200`. A library "
-                    "has a signature for each."
-                )
+        names = [name for name in names if name in known]
         for lengths in itertools.product(*[known[name] for name in names]):
             made.append(_with_lengths(text, dict(zip(names, lengths, strict=True))))
     for name in known:
         if name not in used:
             raise ValueError(f"--size {name}=... is for a length of that name, and no signature has one.")
     return list(dict.fromkeys(made))
+
+
+# Lengths that stand for any: they differ from those in a signature.
+_ANY = (57, 91, 133, 205, 301, 403, 501, 603)
+
+
+def any_lengths(text: str, before: dict[str, int]) -> tuple[str, dict[str, int]]:
+    """A signature with lengths for names, and what these are; those that were given before are the same.
+
+    >>> any_lengths("f8[n,57], f8[n]", {})
+    ('f8[91,57], f8[91]', {'n': 91})
+    """
+    shapes = re.findall(r"\[([^\]]*)\]", text)
+    lengths = [n.strip() for s in shapes for n in s.split(",")]
+    free = [n for n in _ANY if str(n) not in lengths and n not in before.values()]
+    names = dict.fromkeys([n for n in lengths if not _is_length(n)])
+    made = {name: before.get(name) or free.pop(0) for name in names}
+    return _with_lengths(text, {name: str(n) for name, n in made.items()}), made
+
+
+def for_any(compiled: Any) -> Any:
+    """A function compiled for all sizes."""
+    import mirabelle as mb
+
+    return mb.compile(compiled.function, whole=True, sizes="any")
 
 
 def _is_length(text: str) -> bool:

@@ -21,7 +21,7 @@ for each combination of sizes, as all is without this, and `Compiled.per_size` s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.dense import DenseArray
@@ -162,8 +162,17 @@ class _Kind:
             self.failed += 1
             self.reason = str(e)
 
-    def template(self, call: Any, sizes: tuple[int, ...], program: Any) -> Template:
-        """A template whose box holds these sizes."""
+    def template(
+        self,
+        call: Any,
+        sizes: tuple[int, ...],
+        program: Any,
+        probes: _Probes | None = None,
+        wide: Sequence[tuple[list[int], list[int]]] = (),
+        accept: Callable[[Template], None] | None = None,
+    ) -> Template:
+        """A template whose box holds these sizes: one of those that are `wide` if it can be, and one that
+        `accept` does not refuse."""
         if call.found.composed:
             raise PerSize("arguments are made of several arrays")
         if program.inner.home.rank > 1:
@@ -177,7 +186,7 @@ class _Kind:
         if sum(n > SMALL for n in sizes) > MOST_SIZES:
             raise PerSize(f"there are more than {MOST_SIZES} different lengths")
         runs = any(type(x) is Call for x in ordered(program.outputs))
-        probes = _Probes(self, call, sizes, program)
+        probes = probes or _Probes(self, call, sizes, program)
         every = probes.every
         error: PerSize | None = None
         for free in (every, None):
@@ -185,12 +194,15 @@ class _Kind:
                 free = probes.free()
                 if not free or free == every:
                     break
-            for low, high in _boxes(sizes, free):
+            for low, high in _boxes(sizes, free, wide):
                 if runs and not self._small(sizes, at_point(sizes, free, high)):
                     continue
                 for step in STEPS:
                     try:
-                        return Template(probes, free, low, high, step)
+                        made = Template(probes, free, low, high, step)
+                        if accept is not None:
+                            accept(made)
+                        return made
                     except NoPolynomial as e:
                         error = error or e
                     except PerSize as e:
@@ -214,13 +226,16 @@ def at_point(sizes: tuple[int, ...], free: Free, point: Sequence[int]) -> tuple[
     return tuple(made)
 
 
-def _boxes(sizes: tuple[int, ...], free: Free) -> Iterator[tuple[list[int], list[int]]]:
+def _boxes(
+    sizes: tuple[int, ...], free: Free, wide: Sequence[tuple[list[int], list[int]]] = ()
+) -> Iterator[tuple[list[int], list[int]]]:
     """The lowest and highest corners of boxes around sizes, the largest first."""
-    highest = _HIGH if len(free) < 3 else _HIGH_OF_MANY
+    highest: Sequence[int] = _HIGH if len(free) < 3 else _HIGH_OF_MANY
     held = {i for group in free for i, _ in group}
     taken = {n for i, n in enumerate(sizes) if i not in held}
     own = [sizes[group[0][0]] for group in free]
     for low, high in (
+        *wide,
         (_LOW, highest),
         (_MIDDLE, highest),
         ([n - n // 4 for n in own], highest),
@@ -262,6 +277,8 @@ class _Probes:
         self.kind, self.call, self.sizes = kind, call, sizes
         self.program = program
         self.known: dict[tuple[int, ...], tuple[Parts, Any] | PerSize] = {}
+        # Are boxes to begin at the lowest sizes?
+        self.to_lowest = False
         self.every: Free = tuple([((i, 0),) for i, n in enumerate(sizes) if n > SMALL])
 
     def at(self, sizes: tuple[int, ...], base: Parts) -> Parts:
@@ -299,11 +316,11 @@ class _Probes:
                 found = made[id(x)] = handle(family_for(program.inner), node)
             return found
 
-        args, kwargs = mapped((call.args, call.kwargs), like)
         try:
+            args, kwargs = mapped((call.args, call.kwargs), like)
             with geometry.asking() as asked:
                 probe = self.kind.owner._probe(args, kwargs)
-        except StillCompiling:
+        except (StillCompiling, PerSize):
             raise
         except Exception as e:
             raise PerSize(f"for other sizes it fails: {type(e).__name__}: {e}") from None
@@ -376,7 +393,7 @@ class Template:
         own = [probes.sizes[group[0][0]] for group in free]
         # Sizes are those of a box that are some multiple of a step more than these.
         self.step, self.rest = step, [n % step for n in own]
-        low, high = self._stepped(low), self._stepped(high)
+        low, high = self._stepped(low), self._stepped(high, -1)
         self.free, self.low, self.high = free, low, high
         held = {i for group in free for i, _ in group}
         self.fixed = [(i, n) for i, n in enumerate(probes.sizes) if i not in held]
@@ -393,7 +410,11 @@ class Template:
         # (Sizes that are equal by chance are another kind of arguments.)
         points = [p for p, sizes in zip(points, every, strict=True) if len(set(sizes)) == len(sizes)]
         points = points[: wanted + 3]
+        if probes.to_lowest:
+            points[-1:-1] = [p for p in self._lowest() if p not in points]
         every = [at_point(probes.sizes, free, p) for p in points]
+        # The points, as sizes of a call and as those that are free.
+        self.every, self.points = every, points
         base, self.base = probes.known_at(every[-1])
         self.asked, self.reads = base.asked, base.reads
         found = [probes.at(sizes, base) for sizes in every]
@@ -415,9 +436,25 @@ class Template:
             for v, line in zip(zip(*[f.scalars for f in found], strict=True), base.scalar_lines, strict=True)
         ]
 
-    def _stepped(self, point: Sequence[int]) -> list[int]:
-        """Sizes that are a multiple of the step more than those at hand: these, or larger ones."""
-        return [n + (rest - n) % self.step for n, rest in zip(point, self.rest, strict=True)]
+    def _lowest(self) -> list[tuple[int, ...]]:
+        """Points that let the box begin at the lowest sizes. (Its corners are at different ones.)"""
+        found = []
+        lowest = min(self.low)
+        for k, low in enumerate(self.low):
+            if low > lowest + 6:
+                continue
+            smaller = [n for n in range(lowest, low) if n % self.step == self.rest[k]]
+            for n in smaller:
+                for others in (self.high, [next(m for m in range(a, a + 99) if m != n) for a in self.low]):
+                    point = [*others]
+                    point[k] = n
+                    found.append(tuple(self._stepped(point)))
+            self.low[k] = min([low, *smaller])
+        return [p for p in found if len(set(p)) == len(p)]
+
+    def _stepped(self, point: Sequence[int], way: int = 1) -> list[int]:
+        """Sizes that are a multiple of the step more than those at hand: these, or larger (smaller) ones."""
+        return [n + way * (way * (rest - n) % self.step) for n, rest in zip(point, self.rest, strict=True)]
 
     def _place(self, values: list[int]) -> int:
         """Which of the polynomials some numbers lie on."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def build(
     threads: int | None = None,
     cpu: str = "native",
     blas: str = "numpy",
+    sizes: Mapping[str, int] | None = None,
 ) -> Library:
     """Write programs as a library that C, Fortran and everything else can call, without Python.
 
@@ -85,6 +87,10 @@ def build(
         The processor it is for, as LLVM calls it: "native" is this one, "x86-64-v3" many.
     blas : str, default "numpy"
         The BLAS for products: NumPy's own, the name or the path of a library, or "none".
+    sizes : mapping, optional
+        Of programs that are compiled with `sizes="any"`, the lengths that may be any, as they are in the
+        program: `{"n": 100, "m": 50}` (others are what they are). By default all above 4 are, as n, m, k and l
+        in the order in which they come; `{}` is none.
 
     Returns
     -------
@@ -121,6 +127,11 @@ def build(
         raise TypeError("The programs of one library are for arrays of one place.")
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads is how many threads the library may use, and was {threads!r}.")
+    if sizes and all(p.any_size is None for p in programs):
+        raise TypeError(
+            "The programs are for their sizes alone: compile the function for any, "
+            "`mb.compile(f, sizes='any').program(x)`."
+        )
     if path is None:
         where = Path(tempfile.mkdtemp(prefix="mirabelle-")) / f"lib{name or _named(programs[0])}.so"
     else:
@@ -133,7 +144,13 @@ def build(
         name = _named(programs[0]) if path is None or where.suffix == ".whl" else where.stem.removeprefix("lib")
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"name is what functions of C are called, and was {name!r}: `name='step'`.")
-    options = {"name": name, "threads": threads, "cpu": cpu, "blas": blas}
+    options = {
+        "name": name,
+        "threads": threads,
+        "cpu": cpu,
+        "blas": blas,
+        "sizes": sizes if sizes is None else dict(sizes),
+    }
     return builder(programs[0].inner, list(programs), where, options)  # type: ignore[no-any-return]
 
 

@@ -26,7 +26,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.programs import dualcalls, partcalls
-from mirabelle.arraytypes.programs.anysize import AnySize
+from mirabelle.arraytypes.programs.anysize import AnySize, PerSize
 from mirabelle.arraytypes.programs.capture import _depth, capturing
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError
 from mirabelle.arraytypes.programs.numpyinside import made_of
@@ -282,6 +282,18 @@ class Compiled:
             bound.arguments[name] = Static(bound.arguments[name])
         return bound.args, bound.kwargs
 
+    def _for_any(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a library for all sizes is made of (see sizevariants.py); None where there can be none."""
+        from mirabelle.arraytypes.programs.sizevariants import Shapes
+
+        call = self._sorted(args, kwargs)
+        try:
+            return self, Shapes(
+                type(call.found.arrays[0]).family if call.found.arrays else None, call.args, call.kwargs
+            )
+        except PerSize:
+            return None
+
     def _probe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         """The function captured and planned for other arguments, not to be run."""
         return Probe(self, Arguments((args, kwargs)), args, kwargs)
@@ -324,7 +336,10 @@ class Compiled:
         """
         if not self._asks_for_parts:
             try:
-                return self._program(args, kwargs, shown=True)[0]
+                program = self._program(args, kwargs, shown=True)[0]
+                if self._any is not None:
+                    program.any_size = self._for_any(args, kwargs)
+                return program
             except PartsAsked:
                 pass
         return partcalls.program(self, args, kwargs)  # type: ignore[no-any-return]

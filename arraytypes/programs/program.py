@@ -140,6 +140,8 @@ class Program:
 
     # Are kernels of unlike sizes one launch?
     _joins = True
+    # Of a function for any size: the function, and what its arguments are like.
+    any_size: Any = None
 
     def resized(self, arguments: Arguments, plan: Plan, result: Any, called: tuple[Any, Any]) -> Program:
         """This program for other sizes, with the plan and the result for these."""

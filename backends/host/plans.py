@@ -129,7 +129,7 @@ class HostPlan(StepByStep):
             if self.missing:
                 continue  # (what remains is asked for, so that it compiles meanwhile)
             if tasks is None:
-                tasks = TaskList(1 + len(self.slots))
+                tasks = self.task_list()
                 segments.append(tasks)
             statements.setdefault(id(tasks), []).extend(_put(tasks, step, added))
         if not self.missing:
@@ -148,6 +148,9 @@ class HostPlan(StepByStep):
             self.layouts = {}
             self.counts = counted(native)
             self.counts["launches"] = sum(not isinstance(step, CopyStep) for step in native)
+
+    def task_list(self) -> TaskList:
+        return TaskList(1 + len(self.slots))
 
     def slab_rows(self) -> dict[int, int]:
         """How many rows of their first axis go at once through statements, by the numbers of their steps."""
@@ -206,10 +209,11 @@ class HostPlan(StepByStep):
     def folded(self, step: FoldStep) -> Callable[[TaskList], None] | None:
         request = step.request
         folds: list[Any] = step.nodes
-        if 0 in request.shape or any(f.reduction.scalar is not None for f in folds):
+        neutrals = [f.reduction.neutral(f.dtype) for f in folds]
+        if any(f.reduction.scalar is not None for f in folds) or any(n is None for n in neutrals):
             return None
-        if any(f.reduction.neutral(f.dtype) is None for f in folds):
-            return None
+        if 0 in request.shape:
+            return self.neutral(step, neutrals)
         program = program_for(request, tuple([f.dtype for f in folds]))
         if not run.has_kernel(program):
             return None
@@ -239,6 +243,18 @@ class HostPlan(StepByStep):
             tasks.reduce(plan, between, operands, scalars)
             for place, copy in zip(between, copies, strict=True):
                 copy(tasks, place)
+
+        return add
+
+    def neutral(self, step: FoldStep, neutrals: list[Any]) -> Callable[[TaskList], None] | None:
+        """Reductions of nothing."""
+        if not all(d.is_contiguous for d in step.dests):
+            return None
+        filled = [(self.place(d), n, d.dtype, d.size) for d, n in zip(step.dests, neutrals, strict=True)]
+
+        def add(tasks: TaskList) -> None:
+            for place, value, dtype, count in filled:
+                tasks.fill(place, value, dtype, count)
 
         return add
 

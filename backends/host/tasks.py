@@ -163,7 +163,9 @@ class _Reduction:
         self.columns = plan.arrangement.inner_kept
         self.per_row = plan.reduced * plan.blocks
         self.direct = plan.parts == 1 if self.columns else self.per_row == 1
+        self.direct &= not tasks.keeps_partials
         self.work = plan.n * self.cost
+        self.results = results
         # Where partial results go: straight to the results if each has only one.
         self.partials: list[Place] = results
         if not self.direct:
@@ -298,6 +300,9 @@ class TaskList:
     >>> b
     array([1., 2.])
     """
+
+    # Have partial results memory of their own, also where there is one for each result?
+    keeps_partials = False
 
     def __init__(self, slots: int) -> None:
         self.slots = slots

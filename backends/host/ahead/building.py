@@ -11,8 +11,8 @@ from typing import Any
 from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.arraytypes.programs.building import Library
 from mirabelle.backends.host import numpyblas
-from mirabelle.backends.host.ahead import interface, linking, wheels
-from mirabelle.backends.host.ahead.tables import Tables
+from mirabelle.backends.host.ahead import families, interface, linking, wheels
+from mirabelle.backends.host.ahead.tables import CannotBuild, Tables
 from mirabelle.dispatch.settings import settings
 
 
@@ -23,9 +23,14 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     tables = Tables(options["threads"] or max(settings.num_threads, 1), options["cpu"], linking.offered_loops())
     several = len(programs) > 1
     functions = [
-        interface.Function(f"{name}_{i + 1}" if several else name, program)
+        _function(f"{name}_{i + 1}" if several else name, program, options["sizes"])
         for i, program in enumerate(programs)
     ]
+    if path.suffix == ".whl" and any(f.sized for f in functions):
+        raise CannotBuild(
+            "Wheels are for programs of fixed sizes: build the library by itself, `path='libf.so'`, or for "
+            "the sizes of the program, `sizes={}`."
+        )
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, version)
     module = interface.fortran(name, functions)
@@ -47,7 +52,7 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
         (work / f"{name}.f90").write_text(module)
         if as_wheel:
             path = wheels.write(path, name, functions, work, made, library, version)
-            return Library(path, path, [_said(f) for f in functions], [f.workspace for f in functions])
+            return Library(path, path, [f.said() for f in functions], [f.workspace for f in functions])
         files = {
             path: made,
             path.parent / f"{name}.h": work / f"{name}.h",
@@ -58,12 +63,11 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
                 shutil.copyfile(source, fresh)
     path.chmod(0o755)
     return Library(
-        path, path.parent / f"{name}.h", [_said(f) for f in functions], [f.workspace for f in functions]
+        path, path.parent / f"{name}.h", [f.said() for f in functions], [f.workspace for f in functions]
     )
 
 
-def _said(function: interface.Function) -> str:
-    """A function in a line."""
-    taken = ", ".join([f"{x!r}{', written' * x.written}" for x in function.arguments])
-    given = ", ".join([repr(x) for x in function.results])
-    return f"{function.name}({taken})" + (f" -> {given}" if given else "")
+def _function(name: str, program: Any, sizes: Any) -> interface.Function:
+    if getattr(program, "any_size", None) is None or sizes == {}:
+        return interface.Function(name, program)
+    return families.SizedFunction(name, program, sizes)

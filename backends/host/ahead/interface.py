@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, news
+from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, news, unmarked
 from mirabelle.backends.host.plans import HostPlan
 
 # What functions return, by their numbers (runtime.h).
@@ -70,6 +70,9 @@ class Array:
 class Function:
     """A program as a function of C."""
 
+    # Is it for all sizes?
+    sized = False
+
     def __init__(self, name: str, program: Any) -> None:
         self.name = name
         self.program = program
@@ -102,6 +105,9 @@ class Function:
 
     def copies(self, plan: HostPlan) -> tuple[list[int], list[tuple[int, int]]]:
         """Where new results lie, and what is copied afterwards (see `Tables.program`)."""
+        return self._copies(plan, self.program.captured.written)
+
+    def _copies(self, plan: HostPlan, written: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
         outputs = plan.plan.outputs
         given = []
         direct: set[int] = set()
@@ -110,7 +116,7 @@ class Function:
             given.append(self.n_arguments + k if k >= 0 else -1)
             direct.add(k)
         pairs = [(k, self.n_arguments + k) for k in range(self.count) if k not in direct]
-        for k, i in enumerate(self.program.captured.written):
+        for k, i in enumerate(written):
             s = outputs[self.count + k]
             if not (s.kind == "input" and s.index == i):
                 pairs.append((self.count + k, i))
@@ -133,6 +139,28 @@ class Function:
             use = "result" if not x.argument else "read and written" if x.written else "read"
             lines.append(f"{x.name}{shape}: {x.dtype.name}, {use}")
         return lines
+
+    @property
+    def size_names(self) -> list[str]:
+        """The lengths among its parameters."""
+        return []
+
+    def shown_shapes(self) -> list[list[str]]:
+        """The lengths of its arrays, as texts."""
+        return [[str(n) for n in x.shape] for x in self.arrays]
+
+    def declared(self) -> str:
+        """Its declarations in a header."""
+        return (
+            f"enum {{ {self.name.upper()}_WORKSPACE = {self.workspace} }};\n"
+            f"int {self.name}({self.parameters()});\n"
+        )
+
+    def said(self) -> str:
+        """The function in a line."""
+        taken = ", ".join([f"{x!r}{', written' * x.written}" for x in self.arguments])
+        given = ", ".join([repr(x) for x in self.results])
+        return f"{self.name}({taken})" + (f" -> {given}" if given else "")
 
     def tables(self, tables: Tables) -> str:
         """The tables of the program, and its function."""
@@ -169,16 +197,23 @@ class Function:
 
 def source(name: str, functions: Sequence[Function], tables: Tables) -> str:
     """The C of a library: tables, functions."""
-    signatures = [f.tables(tables) for f in functions]
+    found = [(f.sized, f.tables(tables)) for f in functions]
+    signatures, families = [[f"&{x}" for sized, x in found if sized is which] for which in (False, True)]
+    with_families = f"static const RtFamily *const families[] = {{{', '.join(families)}}};" if families else ""
+    # (Fixed signatures first: what is not found among them may be of any size.)
+    call, workspace = _DISPATCH if families else _FIXED
     loops = "\n".join([f"void LOOP_{x}(LOOP_ARGUMENTS);" for x in sorted(tables.loops)])
     kernels = "\n".join([f"int {x}(SIGNATURE);" for x in tables.objects])
     errors = ", ".join([f'"{text}"' for _, text in ERRORS])
-    body = "\n".join(tables.lines)
+    body = unmarked("\n".join(tables.lines))
     return f"""/* Written by mirabelle: the tables of {name} (see runtime.h). */
 
 #include "{name}.h"
 #include "loops.h"
 #include "runtime.h"
+#include "sizes.h"
+
+#include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 extern const unsigned char DATA[] __attribute__((visibility("hidden")));
@@ -187,20 +222,20 @@ extern const unsigned char DATA[] __attribute__((visibility("hidden")));
 
 {body}
 
-static const RtSignature *const signatures[] = {{{", ".join([f"&{s}" for s in signatures])}}};
+static const RtSignature *const signatures[] = {{{", ".join(signatures)}}};
+{with_families}
 
 PUBLIC int
 {name}_call(const mirabelle_array *arguments, int n_arguments, const mirabelle_array *results, int n_results,
     void *workspace, int64_t workspace_bytes, int threads)
 {{
-    return rt_call(signatures, {len(signatures)}, (const RtDescribed *)arguments, n_arguments,
-                   (const RtDescribed *)results, n_results, workspace, workspace_bytes, threads);
+    {call.format(n=len(signatures), m=len(families))}
 }}
 
 PUBLIC int64_t
 {name}_workspace(const mirabelle_array *arguments, int n_arguments)
 {{
-    return rt_workspace(signatures, {len(signatures)}, (const RtDescribed *)arguments, n_arguments);
+    {workspace.format(n=len(signatures), m=len(families))}
 }}
 
 PUBLIC const char *
@@ -212,6 +247,28 @@ PUBLIC const char *
 """
 
 
+_FIXED = (
+    """return rt_call(signatures, {n}, (const RtDescribed *)arguments, n_arguments,
+                   (const RtDescribed *)results, n_results, workspace, workspace_bytes, threads);""",
+    "return rt_workspace(signatures, {n}, (const RtDescribed *)arguments, n_arguments);",
+)
+_DISPATCH = (
+    """if (arguments == NULL && n_arguments)
+        return RT_NULL;
+    int code = rt_call(signatures, {n}, (const RtDescribed *)arguments, n_arguments,
+                       (const RtDescribed *)results, n_results, workspace, workspace_bytes, threads);
+    if (code != RT_COUNT && code != RT_DTYPE && code != RT_SHAPE)
+        return code;
+    int other = rt_sized_call(families, {m}, (const RtDescribed *)arguments, n_arguments,
+                              (const RtDescribed *)results, n_results, workspace, workspace_bytes, threads);
+    return other == RT_OK || other > code ? other : code;""",
+    """if (arguments == NULL && n_arguments)
+        return -RT_NULL;
+    int64_t bytes = rt_workspace(signatures, {n}, (const RtDescribed *)arguments, n_arguments);
+    if (bytes >= 0)
+        return bytes;
+    return rt_sized_called_workspace(families, {m}, (const RtDescribed *)arguments, n_arguments);""",
+)
 _ARRAY = """#ifndef MIRABELLE_ARRAY
 #define MIRABELLE_ARRAY
 /* An array for functions that take any: NumPy's letter of its elements ('d': double, 'f': float, 'l': int64,
@@ -242,8 +299,7 @@ def header(name: str, functions: Sequence[Function], version: str) -> str:
         lines = "\n".join([f"     {line}" for line in f.described()])
         parts.append(
             f"/* {f.program.name}, for\n{lines}\n"
-            "   Arrays lie in C's order (the last index is the next element). */\n"
-            f"enum {{ {f.name.upper()}_WORKSPACE = {f.workspace} }};\nint {f.name}({f.parameters()});\n"
+            f"   Arrays lie in C's order (the last index is the next element). */\n{f.declared()}"
         )
     declared = "\n".join(parts)
     return f"""/* {name}: built ahead of time by mirabelle {version}. It needs no Python.
@@ -291,16 +347,16 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
     """A module of Fortran with the functions of a library."""
     parts = []
     for f in functions:
-        names = [x.name for x in f.arrays]
-        lines = []
-        for x in f.arrays:
+        names = [*f.size_names, *[x.name for x in f.arrays]]
+        lines = [f"      integer(c_int64_t), value :: {name}" for name in f.size_names]
+        for x, shown in zip(f.arrays, f.shown_shapes(), strict=True):
             intent = "in" if not x.written else "inout" if x.argument else "out"
             kind = _FORTRAN[x.letter]
             if x.by_value:
                 lines.append(f"      {kind}, value :: {x.name}")
             else:
                 # (What is the last index in C is the first in Fortran.)
-                shape = ", ".join(map(str, reversed(x.shape)))
+                shape = "*" if shown and f.sized and not x.argument else ", ".join(reversed(shown))
                 lines.append(f"      {kind}, intent({intent}) :: {x.name}{f'({shape})' if shape else ''}")
         taken = ", &\n        ".join([*names, "workspace", "workspace_bytes", "threads"])
         declared = "\n".join(lines)
@@ -320,6 +376,7 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
     sizes = "\n".join(
         f"  integer(c_int64_t), parameter :: {f.name}_workspace_bytes = {f.workspace}_c_int64_t"
         for f in functions
+        if not f.sized
     )
     body = "\n".join(parts)
     return f"""! {name}: built ahead of time by mirabelle. The first index is the last of C.

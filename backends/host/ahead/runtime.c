@@ -279,12 +279,16 @@ overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
     return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
 }
 
-/* What is wrong with what is given, or RT_OK. */
-static int
-refused(const RtSignature *of, void *const *given, const char *workspace, int64_t workspace_bytes)
+void
+rt_begin(void)
 {
-    int64_t n = of->n_arguments + of->n_results, needed = of->program->workspace;
-    const RtArray *arrays = of->arrays;
+    pthread_once(&begun, begin);
+}
+
+int
+rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char *workspace, int64_t workspace_bytes,
+           int64_t needed)
+{
     for (int64_t i = 0; i < n; i++) {
         if (given[i] == NULL && arrays[i].nbytes)
             return RT_NULL;
@@ -311,7 +315,8 @@ rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_
 {
     const RtProgram *program = signature->program;
     const RtPlan *plan = program->plan;
-    int failed = refused(signature, given, workspace, workspace_bytes);
+    int failed = rt_refused(signature->arrays, signature->n_arguments + signature->n_results, given, workspace,
+                            workspace_bytes, program->workspace);
     if (failed)
         return failed;
     void *own = NULL;
@@ -322,7 +327,7 @@ rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_
         run.workspace = own;
     }
     run.own = run.workspace + program->own_at;
-    pthread_once(&begun, begin);
+    rt_begin();
     threads = threads < 1 || threads > signature->threads ? (int)signature->threads : threads;
     for (int64_t i = 0; i < program->n_lists; i++)
         lay_out(program->lists[i], run.own, threads);
@@ -338,9 +343,8 @@ rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_
     return failed;
 }
 
-/* Is an array as it is described? */
-static int
-fits(const RtArray *wanted, const RtDescribed *x)
+int
+rt_fits(const RtArray *wanted, const RtDescribed *x)
 {
     if (x->dtype != wanted->dtype)
         return RT_DTYPE;
@@ -368,7 +372,7 @@ signature_of(const RtSignature *const *signatures, int64_t n, const RtDescribed 
         if (s->n_arguments != n_arguments)
             continue;
         for (int k = 0; k < n_arguments && !found; k++)
-            found = fits(s->arrays + k, arguments + k);
+            found = rt_fits(s->arrays + k, arguments + k);
         if (!found)
             return s;
         if (found > *wrong)
@@ -394,7 +398,7 @@ rt_call(const RtSignature *const *signatures, int64_t n, const RtDescribed *argu
         given[k] = arguments[k].data;
     for (int k = 0; k < n_results; k++) {
         given[n_arguments + k] = results[k].data;
-        wrong = fits(s->arrays + n_arguments + k, results + k);
+        wrong = rt_fits(s->arrays + n_arguments + k, results + k);
         if (wrong)
             return wrong;
     }

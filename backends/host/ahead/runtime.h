@@ -192,6 +192,13 @@ char *rt_copied(char *to, const RtRef *ref, char **slots);
 /* An integer of a width, with its sign or without. */
 int64_t rt_integer(const char *at, int64_t itemsize, int is_signed);
 
+/* To be called before a list is run. */
+void rt_begin(void);
+/* What is wrong with what is given for so many arrays, in a workspace of which so much is needed; RT_OK if nothing. */
+int rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char *workspace, int64_t workspace_bytes,
+               int64_t needed);
+/* Is an array as it is described? */
+int rt_fits(const RtArray *wanted, const RtDescribed *x);
 /* Run a program on arguments and room for results, given as their addresses. Nothing is written unless all of it can
    be used. */
 int rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_t workspace_bytes, int threads);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -70,7 +71,7 @@ class Tables:
 
     def array(self, kind: str, values: Iterable[Any], stem: str = "t") -> str:
         """An array of C; NULL if there is nothing in it."""
-        cells = [value if isinstance(value, str) else _integer(value) for value in values]
+        cells = [value if isinstance(value, str) else marked(value) for value in values]
         if not cells:
             return "NULL"
         name = self.name(stem)
@@ -254,11 +255,15 @@ class Tables:
         if len(ref.shape) > _MOST_AXES:
             raise self.refused(f"an array has {len(ref.shape)} axes, and there it may have {_MOST_AXES}")
         slot, offset = plan.place(ref)
-        packed = -1
+        packed: Any = -1
         if not ref.is_contiguous:
-            packed, at = at, at + rounded(ref.nbytes)
+            packed, at = self.packed(at, ref.nbytes)
         shape, strides = self.integers(ref.shape), self.integers(ref.strides)
         return braced(slot, offset, ref.dtype.itemsize, len(ref.shape), shape, strides, packed), at
+
+    def packed(self, at: int, nbytes: int) -> tuple[Any, int]:
+        """Where a copy begins, and where memory ends after it."""
+        return at, at + rounded(nbytes)
 
     def product(self, plan: HostPlan, step: ProductStep) -> str:
         a, b = step.operands
@@ -382,7 +387,7 @@ class Tables:
         return made, at
 
 
-def ready(plan: Any) -> HostPlan:
+def ready(plan: Any, kind: type[HostPlan] = HostPlan) -> HostPlan:
     """A plan with all its kernels: that one, or another where nothing is to be compiled."""
     if not isinstance(plan, HostPlan):
         raise CannotBuild(
@@ -391,7 +396,7 @@ def ready(plan: Any) -> HostPlan:
         )
     if settings.compiler == "off" and plan.segments is None:
         with settings.changed(compiler="inline"):
-            plan = HostPlan(plan.plan)
+            plan = kind(plan.plan)
     while plan.segments is None:
         kernels.settle()
         plan.complete()
@@ -426,13 +431,26 @@ def _of_stack(a: Ref, b: Ref) -> tuple[Any, list[list[int]]]:
     ]
 
 
+# A number in a table. (Until all tables are written: of others it may be a polynomial of sizes.)
+MARKED = re.compile("\x01(-?[0-9]+)\x02")
+
+
 def braced(*fields: Any) -> str:
-    return "{" + ", ".join([f if isinstance(f, str) else _integer(f) for f in fields]) + "}"
+    return "{" + ", ".join([f if isinstance(f, str) else marked(f) for f in fields]) + "}"
 
 
-def _integer(value: Any) -> str:
-    value = int(value)
-    return f"({value + 1} - 1)" if value == -(1 << 63) else str(value)
+def marked(value: Any) -> str:
+    return f"\x01{int(value)}\x02"
+
+
+def unmarked(text: str) -> str:
+    """Tables as C has them."""
+
+    def number(found: re.Match[str]) -> str:
+        value = int(found[1])
+        return f"({value + 1} - 1)" if value == -(1 << 63) else str(value)
+
+    return MARKED.sub(number, text)
 
 
 def _letter(dtype: np.dtype) -> str:
@@ -449,4 +467,4 @@ def rounded(n: int) -> int:
     return -(-n // _LINE) * _LINE
 
 
-__all__ = ["CannotBuild", "Tables", "braced", "news", "ready", "rounded"]
+__all__ = ["MARKED", "CannotBuild", "Tables", "braced", "marked", "news", "ready", "rounded", "unmarked"]

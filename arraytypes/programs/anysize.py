@@ -393,7 +393,7 @@ class Template:
         own = [probes.sizes[group[0][0]] for group in free]
         # Sizes are those of a box that are some multiple of a step more than these.
         self.step, self.rest = step, [n % step for n in own]
-        low, high = self._stepped(low), self._stepped(high, -1)
+        low, high = self._stepped(low), self._stepped(high, -1 if probes.to_lowest else 1)
         self.free, self.low, self.high = free, low, high
         held = {i for group in free for i, _ in group}
         self.fixed = [(i, n) for i, n in enumerate(probes.sizes) if i not in held]

@@ -498,6 +498,7 @@ def expression(basis: Any, fit: Fit, names: Sequence[str] | None = None) -> str:
     count = basis.sizes
     names = names or [f"s{i}" for i in range(count)]
     terms: dict[tuple[int, ...], int] = {}
+    made: dict[tuple[int, ...], int]
     monomials: list[dict[tuple[int, ...], int]] = [{(0,) * count: 1}]
     if count == 1:
         for (node,) in basis.points[: len(fit) - 1]:

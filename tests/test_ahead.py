@@ -403,11 +403,11 @@ def test_lengths_may_have_names(tmp_path):
 def layouts_of(program, threads):
     """In how many pieces each of a library's lists is run: by one thread, and by several."""
     from mirabelle.backends.host.ahead import linking
-    from mirabelle.backends.host.ahead.tables import Tables, news
+    from mirabelle.backends.host.ahead.tables import Tables, news, unmarked
 
     tables = Tables(threads, "native", linking.offered_loops())
     tables.program(program.runner, lambda plan: ([-1] * len(news(plan)), []))
-    lists = [line for line in tables.lines if line.startswith("static const RtTasks ")]
+    lists = [unmarked(line) for line in tables.lines if line.startswith("static const RtTasks ")]
     return [tuple(int(n) for n in re.findall(r", (\d+), \d+\}", line)[:2]) for line in lists]
 
 

@@ -127,6 +127,27 @@ def shortest_paths(xp, d, steps):
     return d
 
 
+def orthogonal(xp, a, b):
+    q = a / xp.sqrt(xp.sum(a * a))
+    return b - xp.sum(q * b) * q
+
+
+def test_trees_that_read_reductions_are_met_again():
+    """The reductions are computed first: without them each turn is a statement that is known."""
+    x, y = np.random.default_rng(6).random((2, 20_000)) + 0.5
+
+    def turns(xp, a, b, n):
+        for _ in range(n):
+            a = orthogonal(xp, a, b)
+        return a
+
+    a, b = mb.HostArray(x), mb.HostArray(y)
+    with mb.settings.changed(compiler="inline", compile_after=8):
+        for n in (1, 2, 3, 200):
+            np.testing.assert_allclose(mb.to_numpy(turns(mb, a, b, n)), turns(np, x, y, n), rtol=1e-9)
+        assert calls_of(lambda: mb.materialize(turns(mb, a, b, 20))) < 20 * 120
+
+
 @pytest.mark.parametrize("brief", [0, 1 << 16])
 def test_values_made_of_parts_of_the_value_before_do_not_grow(brief):
     """Floyd and Warshall's loop: a part of a value that waits would hold a part of the value before, and so

@@ -389,7 +389,7 @@ WALKERS = {
     ("arraytypes/distributed/execution.py", "node"), ("arraytypes/distributed/execution.py", "_quick"),
     ("arraytypes/distributed/gathering.py", "_walk"), ("arraytypes/distributed/overlapping.py", "node"),
     ("arraytypes/programs/traced.py", "node_of"), ("backends/gpu/direct.py", "_walk"),
-    ("backends/gpu/direct.py", "_step"), ("backends/host/direct.py", "waits_for_reductions"),
+    ("backends/gpu/direct.py", "_step"), ("backends/host/direct.py", "reductions_first"),
 }  # fmt: skip
 
 

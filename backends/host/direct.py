@@ -15,13 +15,14 @@ import numpy as np
 
 from mirabelle.arraytypes import pool, recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.assign import apart, overlaps
+from mirabelle.arraytypes.assign import apart, overlaps, valued
 from mirabelle.arraytypes.dense import (
     MOVED,
     DenseArray,
     compute,
     compute_by_copyto,
     force,
+    force_temporary,
     in_columns,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -49,18 +50,38 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted, may_wri
 _new = object.__new__
 
 
-def evaluate(node: Any) -> Leaf | None:
+def evaluate(node: Any, times: int = 1) -> Leaf | None:
     """The value of a small node, or of one that was met before; None where the ordinary way must be taken."""
-    found = shortcuts.evaluated(node) if usable() else None
+    found = shortcuts.evaluated(node, times=times) if usable() else None
     if found is None:
         found = in_c.computed_reduction(node) if type(node) is Reduced else in_c.computed(node)
     return found  # type: ignore[no-any-return]
+
+
+def reductions_first(tree: Broadcasted) -> bool:
+    """Compute the reductions that a tree reads, which are computed before it in any case: without them it is a
+    statement that may have been met before. Are there any?"""
+    found = False
+    for a in tree.args or ():
+        if type(a) is Reduced:
+            force_temporary(HostArray, a)
+            found = True
+        elif type(a) is Broadcasted and a.value is None and reductions_first(a):
+            if a.shape != tree.shape:
+                force_temporary(HostArray, a)
+            found = True
+    if found and (args := tree.args) is not None:  # (another thread may evaluate it)
+        tree.args = tuple(map(valued, args))
+    return found
 
 
 @compute.method
 def _(family: type[HostArray], version: Any) -> Leaf:
     try:
         value = evaluate(version)
+        tree = version.operand if type(version) is Reduced else version
+        if value is None and type(tree) is Broadcasted and not recording.active and reductions_first(tree):
+            value = evaluate(version, 8)  # (one of its kind was met just now, and is none that comes back)
     except MemoryError as e:
         raise pool.no_room_after(e) from None
     return compute_by_copyto(family, version) if value is None else value
@@ -391,29 +412,14 @@ def _(array: Any, index: type, value: type) -> Any:
 _IN_PLACE = 1 << 16
 
 
-def waits_for_reductions(tree: Broadcasted) -> bool:
-    """Are there reductions among its operands, or theirs, that are not computed yet?"""
-    for a in tree.args or ():
-        if type(a) is Reduced:
-            if a.value is None:
-                return True
-        elif type(a) is Broadcasted and a.value is None and waits_for_reductions(a):
-            return True
-    return False
-
-
 def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     """Write a tree that was met before to the memory of a leaf, which its last operation reads, if nobody else
     does; else do nothing."""
     args = tree.args
     if args is None or leaf.root is not None or leaf.parts or tree.sig.out != leaf.dtype or recording.active:
         return False
-    for a in args:  # (reductions of what is written read it, and are computed before in any case)
-        if type(a) is Reduced or (type(a) is Broadcasted and a.shape != tree.shape and waits_for_reductions(a)):
-            force(HostArray, a)
-    uses = 0
-    for a in args:
-        uses += a is leaf
+    reductions_first(tree)  # (those of what is written read it)
+    uses = sum(a is leaf for a in tree.args or ())
     if not uses or not may_write(leaf, uses):
         return False
     view = leaf.view

@@ -94,6 +94,8 @@ def _(index: np.ndarray) -> tuple[int, int]:
 @library.routine(HostArray, "roll")
 def _(x: np.ndarray, shift: Any, axis: Any) -> np.ndarray:
     """NumPy's, of which all but the copies is left out where one axis is shifted."""
+    if axis is None and x.ndim == 1:
+        axis = 0
     if type(shift) is not int or type(axis) is not int or not -x.ndim <= axis < x.ndim or not x.size:
         return np.roll(x, shift, axis)
     axis %= x.ndim

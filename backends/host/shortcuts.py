@@ -69,16 +69,16 @@ def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
     return False
 
 
-def evaluated(node: Broadcasted | Reduced, usual: bool = False) -> Leaf | None:
+def evaluated(node: Broadcasted | Reduced, usual: bool = False, times: int = 1) -> Leaf | None:
     """The value of a tree or reduction that was met before: None where it was not, and nothing has happened.
 
-    `usual`: only where NumPy would give it the same order in memory.
+    `usual`: only where NumPy would give it the same order in memory. It stands for so many of its kind.
     """
     if _settled(node):
         return None
     found = in_c.evaluated_again(known, node, usual)
     if found is None:
-        note(node, 1, lambda: _evaluated(node))
+        note(node, 1, lambda: _evaluated(node), times)
     return found  # type: ignore[no-any-return]
 
 

@@ -528,6 +528,9 @@ def asarray(
     if isinstance(obj, (list, tuple)) and _holds_arrays_to_join(obj):
         made = _joined(obj, None if device is None else maker)
         return made if wanted is None else verbs.astype(made, wanted, copy=False)
+    if data is None and maker.family is HostArray and isinstance(obj, (list, tuple)):
+        # (NumPy has just made its memory, which is nobody else's.)
+        return _from_new(as_numpy(obj, wanted), device)
     source = obj if data is None else data
     return constructed(maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(source, wanted))))))
 
@@ -578,12 +581,19 @@ def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:
 
 def _holds_arrays_to_join(nest: Any) -> bool:
     """Is one of the arrays in nested lists on a device, where NumPy cannot read it, or of dual numbers?"""
-    return any(
-        x.carries_derivatives or x.place.rank >= 2
-        if isinstance(x, AbstractArray)
-        else isinstance(x, (list, tuple)) and _holds_arrays_to_join(x)
-        for x in nest
-    )
+    for x in nest:
+        kind = type(x)
+        if kind is float or kind is int:
+            continue
+        if isinstance(x, DenseArray):
+            if kind.home.rank >= 2:
+                return True
+        elif isinstance(x, AbstractArray):
+            if x.carries_derivatives or x.place.rank >= 2:
+                return True
+        elif isinstance(x, (list, tuple)) and _holds_arrays_to_join(x):
+            return True
+    return False
 
 
 def _joined(nest: Any, maker: Any) -> Any:

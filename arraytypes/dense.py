@@ -597,6 +597,8 @@ def as_shape(shape: Any) -> tuple[int, ...]:
                 break
         else:
             return shape
+    if type(shape) is int and shape >= 0:
+        return (shape,)
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     try:

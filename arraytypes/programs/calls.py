@@ -64,8 +64,10 @@ def results_of(family: Any, kind: str, name: str, template: Any, operands: list[
         return Found(nest, None, values)
     if name in _SHAPED_BY_VALUES or (name == "repeat" and isinstance(template[0][1], Slot)):
         raise TraceError(
-            because_of(f"{name}() returns as many elements as the values say, and is called")
-            + " A mask can be kept as a mask: mb.where(mask, x, 0)."
+            because_of(
+                f"{name}() returns as many elements as the values say, and is called",
+                more=" A mask can be kept as a mask: mb.where(mask, x, 0)." if name in _OF_MASKS else "",
+            )
         )
     specs = tuple([(x.shape, x.dtype) for x in operands])
     nest, outputs, numbers = _inferred(inner, kind, name, _Template(template), specs)
@@ -99,6 +101,10 @@ def _inferred(inner: Any, kind: str, name: str, template: _Template, specs: Any)
         samples = _sparse_samples(template.nest, specs)
     else:
         samples = [_sample(shape, dtype) for shape, dtype in specs]
+    if name == "polyfit":
+        # (Through points of which all are the same there is no line.)
+        for x in samples:
+            x[...] = np.arange(x.size).reshape(x.shape) if x.dtype.kind in "iu" else x
     if name == "toeplitz_solve":
         samples[0][..., samples[0].shape[-1] // 2] += 4
     if name == "linalg.lstsq" and samples[0].ndim == 2:
@@ -209,10 +215,20 @@ def _scattered(inner: Any, target: Any, *views: Any, **options: Any) -> Any:
     return made
 
 
+# What tells where a mask holds.
+_OF_MASKS = frozenset(("nonzero", "flatnonzero", "argwhere", "extract", "compress"))
+_FEW = 32
+
+
 def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
     from mirabelle.arraytypes.elementwise import cast_to
     from mirabelle.arraytypes.indexing import within
 
+    if type(index) is np.ndarray and index.dtype == np.int64 and index.size <= _FEW:
+        # (An index or a few: a look is sooner taken than bounds are asked for.)
+        entries = index.ravel().tolist()
+        if not entries or (min(entries) >= 0 and max(entries) < n):
+            return index
     # (Of one dtype, whatever the entries are.)
     return cast_to(within(wrap(inner, Leaf(index)), axis, n), np.dtype(np.int64))
 

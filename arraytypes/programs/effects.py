@@ -22,7 +22,7 @@ from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
+from mirabelle.arraytypes.programs.errors import Because, TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.wrappers import root_of
 
@@ -213,8 +213,9 @@ def written_outside(dest: Any) -> TraceError:
 
 
 def _left(name: str, what: str) -> TraceError:
-    return TraceError(
+    text = (
         f"A function that is being compiled {what}: `{name}` is another object after it. A program would do so "
         "once, when it is made, and then only write to its arguments and return others. Return the new value, "
         "or pass in an array that holds it and write there: `x[...] = value`."
     )
+    return TraceError(Because(text, f"it {what}: `{name}` is another object after it"))

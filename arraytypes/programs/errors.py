@@ -99,9 +99,24 @@ def random_outside() -> TraceError:
     )
 
 
-def because_of(what: str, node: Any = None) -> str:
+class Because(str):
+    """A message; `at_cut` is what of it is said beside the statement, where a function is cut there."""
+
+    at_cut: str
+
+    def __new__(cls, text: str, at_cut: str) -> Because:
+        made = super().__new__(cls, text)
+        made.at_cut = at_cut
+        return made
+
+    def __reduce__(self) -> Any:
+        return Because, (str(self), self.at_cut)
+
+
+def because_of(what: str, node: Any = None, more: str = "") -> str:
     """The message for a question about values, with where it is asked, of what, and what to do."""
-    where = shown_line(user_line(2))
+    line = user_line(2)
+    where = shown_line(line)
     of = f" The array is made in {shown_line(node.line)}." if node is not None and node.line else ""
     if compiling.get() is None:
         return (
@@ -109,10 +124,13 @@ def because_of(what: str, node: Any = None) -> str:
             f"been compiled.{of} Only what a compiled function returns has values outside of it: `return x, "
             "y`."
         )
-    return (
+    made = node.line if node is not None and node.line and node.line != line else None
+    at_cut = what.removesuffix(", and is called") + (f", which is made in {shown_line(made)}" if made else "")
+    text = (
         f"{what} in {where}, while the function is being compiled: values are only there when the program "
         f"runs.{of} Choose between values with mb.where(condition, a, b), between branches with "
         "mb.cond(condition, f, g, *args), loop with mb.while_loop(condition, body, state) or "
         "mb.fori_loop(lower, upper, body, state); what is the same in every call can be an argument of its "
         "own, named in mb.compile(f, static=('n',))."
     )
+    return Because(text + more, f"{at_cut}.{more}")

@@ -126,6 +126,8 @@ class NumPyInside(types.ModuleType):
             return inside(real)
         if real in (np.mgrid, np.ogrid):
             return _Grid(real)
+        if real is np.r_ or real is np.c_:
+            return _Rows(real, getattr(self._ours, name))
         if isinstance(real, type):
             return ndarray if real is np.ndarray else real
         made = _meant(name, real, getattr(self._ours, name, None)) if callable(real) else real
@@ -150,6 +152,16 @@ class _Grid:
         if isinstance(found, np.ndarray):
             return _made(asarray)(found)
         return type(found)([_made(asarray)(x) for x in found])
+
+
+class _Rows:
+    """`np.r_` or `np.c_` inside: arrays like the arguments'."""
+
+    def __init__(self, real: Any, ours: Any) -> None:
+        self._real, self._ours = real, ours
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._real[at] if _family.get() is None else _made(self._ours.__getitem__)(at)
 
 
 class _Random(types.ModuleType):

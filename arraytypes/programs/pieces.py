@@ -30,13 +30,14 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.elementcalls import LoopApart
-from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.errors import Because, TraceError, shown_line
 from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.programs.traced import Traced
+from mirabelle.arraytypes.programs.trials import Trial, computed, size_class
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
-from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, place
+from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, names_stored, place
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import policy
 
@@ -75,10 +76,19 @@ class Piece:
     """Some statements of a function as a compiled function."""
 
     def __init__(
-        self, owner: InPieces, parameters: list[str], plain: Any, compiled: Any, lines: tuple[int, int]
+        self,
+        owner: InPieces,
+        parameters: list[str],
+        results: Sequence[str],
+        statements: Sequence[ast.stmt],
+        plain: Any,
+        compiled: Any,
+        lines: tuple[int, int],
     ) -> None:
         self.owner = owner
         self.parameters = parameters
+        self.results = results
+        self.statements = statements
         self.plain = plain
         self.compiled = compiled
         self.lines = lines
@@ -86,16 +96,24 @@ class Piece:
         self.reason = ""
         self.calls = 0
         self.seconds = 0.0
+        # By the size of its arrays, whether it is better run as it stands.
+        self.trials: dict[int, Trial] = {}
         # The numbers it was called with, by the types of all arguments and the parameter.
         self.numbers: dict[tuple[type, ...], dict[int, set[Any]]] = {}
 
     def __call__(self, *values: Any) -> Any:
         self.calls += 1
+        size = 0 if self.reason else size_class(values)
+        trial = self.trials.setdefault(size, Trial()) if size else None
+        plain = trial is not None and trial.next_is_plain()
         began = time.perf_counter()
         try:
-            return self._run(values)
+            return computed(self.plain(*values)) if plain else self._run(values)
         finally:
-            self.seconds += time.perf_counter() - began
+            took = time.perf_counter() - began
+            self.seconds += took
+            if trial is not None:
+                trial.note(took, plain)
 
     def _run(self, values: Sequence[Any]) -> Any:
         if self.reason or not self._fits(values):
@@ -150,16 +168,26 @@ class Piece:
         """Is all that it leaves behind a value, and does none show the memory of another?"""
         if captured.shares is None:
             own = {id(root_of(x)): x for x in captured.placeholders}
-            result = captured.result if type(captured.result) is tuple else (captured.result,)
+            result = captured.result if len(self.results) > 1 else (captured.result,)
             captured.shares = False
-            for x in result:
+            for name, x in zip(self.results, result, strict=False):
                 if isinstance(x, AbstractArray) and isinstance(root_of(x), Traced):
-                    captured.shares |= own.setdefault(id(root_of(x)), x) is not x
-                elif not _is_value(x) or isinstance(x, (list, dict, np.ndarray)):
+                    wrong = "shows the memory of another array" * (own.setdefault(id(root_of(x)), x) is not x)
+                else:
+                    kept = _is_value(x) and not isinstance(x, (list, dict, np.ndarray))
+                    wrong = "" if kept else f"is {shown_type(x)}"
+                if wrong:
                     captured.shares = True
-        if captured.shares:
-            self.reason = "it leaves behind what shows the memory of another array, or is no value"
+                    reason = f"`{name}`, which is used after it, {wrong}"
+                    if not self.owner.cut_storing(self, name, reason):
+                        self.reason = self.reason or reason
         return not captured.shares
+
+
+def shown_type(x: Any) -> str:
+    """What something is that no program returns: "a list", "an array of NumPy's"."""
+    name = type(x).__name__
+    return "an array of NumPy's" if isinstance(x, np.ndarray) else f"a{'n' * (name[0] in 'aeiouAEIOU')} {name}"
 
 
 _ANOTHER = "another number in each call, and numbers are constants of a program"
@@ -229,9 +257,22 @@ class InPieces:
         with self._lock:
             if key in self.cuts:
                 return False
-            self.cuts[key] = Cut((self.file, line), _reason(error))
+            self.cuts[key] = Cut((self.file, line), _reason(error) + self._hint(key, error))
             self._function = None
         return True
+
+    def _hint(self, key: Any, error: BaseException) -> str:
+        """What a statement would look like that asks for no value."""
+        if not isinstance(error.args[0] if error.args else None, Because):
+            return ""
+        every = (n for s in self.source.body for n in ast.walk(s) if isinstance(n, ast.stmt))
+        statement = next((n for n in every if place(n) == key), None)
+        for kind, hint in _HINTS.items():
+            if isinstance(statement, kind):
+                # (How often something of unknown length is gone through is for Python to know.)
+                return "" if kind is ast.For and "as many elements" in str(error) else f" {hint}"
+        names = {n.func.id for n in _calls(statement) if isinstance(n.func, ast.Name)}
+        return "".join(f" {hint}" for name, hint in _HINTS_OF_CALLS.items() if name in names)
 
     def knows(self, error: BaseException) -> bool:
         """Does an error come from a statement of the function?"""
@@ -258,14 +299,21 @@ class InPieces:
                         found.append(n)
                     else:
                         others = others or _computes([n])
-        if not others or not found:
-            return False
+        return others and self._cut_all(found, f"`{name}` is {_ANOTHER}")
+
+    def cut_storing(self, piece: Piece, name: str, reason: str) -> bool:
+        """Cut the statements of a piece that bind a variable; False if that would leave nothing."""
+        found = [s for s in piece.statements if name in names_stored([s])]
+        others = [s for s in piece.statements if s not in found]
+        simple = not any(isinstance(s, (ast.For, ast.While, ast.If)) for s in found)
+        return simple and _computes(others) and self._cut_all(found, reason)
+
+    def _cut_all(self, statements: Sequence[ast.stmt], reason: str) -> bool:
         with self._lock:
-            for n in found:
-                reason = f"`{name}` is {_ANOTHER}"
+            for n in statements:
                 self.cuts.setdefault(place(n), Cut((self.file, n.lineno), reason))
             self._function = None
-        return True
+        return bool(statements)
 
     def _statement_of(self, error: BaseException) -> tuple[Any, int] | None:
         """The innermost statement of the function from which an error came."""
@@ -367,7 +415,7 @@ class InPieces:
         body = [*writing.statements(run), *returning(left, run[-1])]
         plain = self.source.outlined(name, parameters, body, writing.extras)
         lines = run[0].lineno, run[-1].end_lineno or run[-1].lineno
-        piece = Piece(self, parameters, plain, self.compiled(plain), lines)
+        piece = Piece(self, parameters, left, original, plain, self.compiled(plain), lines)
         self.pieces.append(piece)
         return [writing.call(writing.extra(f"{key}_{n}", piece), parameters, left, original[0])]
 
@@ -417,7 +465,8 @@ class InPiecesExplained:
         found = [(c.line[1], "cut", str(c)) for c in self.cuts]
         for p in self.pieces:
             share = f", {p.seconds / self.seconds:.0%} of the time" if self.seconds else ""
-            what = f"runs as it is: {p.reason}" if p.reason else f"{len(p.compiled.programs)} program(s)"
+            reason = p.reason or next((str(t) for t in p.trials.values() if t.plain), "")
+            what = f"runs as it is: {reason}" if reason else f"{len(p.compiled.programs)} program(s)"
             found.append(
                 (p.lines[0], "piece", f"lines {p.lines[0]} to {p.lines[1]}: {what}, {p.calls} calls{share}")
             )
@@ -431,7 +480,28 @@ class InPiecesExplained:
         return f"<p>{html.escape(self.title)}</p><table>{rows}</table>"
 
 
+# What is written in place of statements that ask for values, and of functions of Python's that do.
+_HINTS: dict[type, str] = {
+    ast.If: "In a program mb.where(condition, a, b) chooses elements, mb.cond(condition, f, g, *x) branches.",
+    ast.While: "mb.while_loop(condition, body, state) is a loop in a program.",
+    ast.For: "mb.fori_loop(lower, upper, body, state) is a loop in a program.",
+}
+_HINTS_OF_CALLS = {
+    "min": "Python's min() asks for truth values; mb.minimum(a, b) stays in a program.",
+    "max": "Python's max() asks for truth values; mb.maximum(a, b) stays in a program.",
+    "float": "Without float() it stays an array of no dimensions, and in a program.",
+    "int": "Without int() it stays an array of no dimensions, and in a program (an index may be one).",
+}
+
+
+def _calls(statement: ast.AST | None) -> list[ast.Call]:
+    return [] if statement is None else [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+
+
 def _reason(error: BaseException) -> str:
+    said = error.args[0] if error.args else None
+    if isinstance(said, Because):
+        return said.at_cut
     text = str(error).strip() or type(error).__name__
     return text if isinstance(error, TraceError) else f"{type(error).__name__}: {text}"
 

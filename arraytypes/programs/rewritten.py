@@ -109,6 +109,47 @@ def called(f: Any) -> Any:
     return rewritten(f) if type(f) is types.FunctionType else f
 
 
+class Guarded:
+    """Put before a statement that goes on after errors: a program raises its errors when it runs, not there."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, line: tuple[str, int]) -> None:
+        self.line = line
+
+    def __call__(self) -> None:
+        if capturing():
+            raise TraceError(
+                f"What stands in {shown_line(self.line)} goes on after an error, and a program raises its "
+                "errors when it runs: this statement runs as it is."
+            )
+
+
+# Errors that are raised while a function is captured, if at all, and not by a program that runs.
+_WHILE_CAPTURED = {
+    "ImportError",
+    "ModuleNotFoundError",
+    "KeyError",
+    "AttributeError",
+    "NameError",
+    "StopIteration",
+}
+
+
+def _guards(s: ast.stmt) -> bool:
+    """Does a statement go on after errors that a program may raise?"""
+    if isinstance(s, ast.With):
+        calls = [x.context_expr.func for x in s.items if isinstance(x.context_expr, ast.Call)]
+        return any(ast.unparse(f).rpartition(".")[2] == "suppress" for f in calls)
+    if not isinstance(s, (ast.Try, getattr(ast, "TryStar", ast.Try))):
+        return False
+    for handler in s.handlers:
+        caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        if not all(isinstance(e, ast.Name) and e.id in _WHILE_CAPTURED for e in caught):
+            return True
+    return False
+
+
 class TooLong(TraceError):
     """A function that unrolls into more values than a program should have."""
 
@@ -254,6 +295,11 @@ class Rewriting:
             call = ast.Expr(ast.Call(ast.Name(turn, ast.Load()), [], []))
             self.changed = True
             s.body.insert(0, _at(call, s.body[0]))
+        if _guards(s):
+            guard = Guarded((self.source.function.__code__.co_filename, s.lineno))
+            call = ast.Expr(ast.Call(ast.Name(self.extra(f"guarded{s.lineno}", guard), ast.Load()), [], []))
+            self.changed = True
+            return [_at(call, s), s]
         return [s]
 
     def inner(self, x: Any) -> Any:

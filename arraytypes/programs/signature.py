@@ -110,7 +110,35 @@ class Arguments:
         if isinstance(x, range) or x is Ellipsis:
             return x
         self.keep.append(x)
-        return "object", id(x)
+        return ("object", id(x)) if kind is not types.FunctionType else function_key(x, self.keep)
+
+
+def function_key(f: types.FunctionType, keep: list[Any], depth: int = 0) -> Any:
+    """What a function of Python's is, however often its `def` has been run: its code, and what that finds."""
+    found = [f.__code__, id(f.__globals__)]
+    cells = [c.cell_contents for c in f.__closure__ or ()] if _is_bound(f) else None
+    if cells is None or f.__kwdefaults__ or depth > 3:
+        return "object", id(f)
+    for x in (*(f.__defaults__ or ()), None, *cells):
+        kind = type(x)
+        if kind in _NUMBERS or isinstance(x, np.generic):
+            found.append(number_key(x))
+        elif kind in (str, bytes, type(None)):
+            found.append(x)
+        elif kind is types.FunctionType:
+            found.append(function_key(x, keep, depth + 1))
+        else:
+            keep.append(x)
+            found.append(("object", id(x)))
+    return "function", *found
+
+
+def _is_bound(f: types.FunctionType) -> bool:
+    """Has each variable that a function finds around it a value?"""
+    try:
+        return all(c.cell_contents is c.cell_contents for c in f.__closure__ or ())
+    except ValueError:
+        return False
 
 
 def plain_key(args: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -175,6 +175,13 @@ TABLE: tuple[Setting, ...] = (
         "the first time (warn), an error, or nothing (silent).",
     ),
     Setting(
+        "trials",
+        _flag,
+        True,
+        "Whether a few calls of compiled functions find out if they are quicker without a program. Without it "
+        "all calls give the same bits.",
+    ),
+    Setting(
         "exchange_bytes",
         _count,
         1 << 28,
@@ -261,6 +268,7 @@ class Settings:
     cuda: str
     hip: str
     dense_fallback: str
+    trials: bool
     exchange_bytes: int
     gather_bytes: int
     overlap_size: int

@@ -143,6 +143,8 @@ def quick(monkeypatch):
         note(trial, 0.0 if plain else 1.0, plain)
 
     monkeypatch.setattr(Trial, "note", no_time)
+    with mb.settings.changed(trials=True):
+        yield
 
 
 @pytest.mark.parametrize("x", [FEW, MANY], ids=["few", "many"])
@@ -201,13 +203,33 @@ def walk(x):
 
 
 def test_pieces_are_tried_by_size(quick):
-    f = agree(walk, np.zeros(4), turns=2)
-    assert "as it stands" not in repr(f.explain(H(np.zeros(4))))
+    f = agree(walk, np.zeros(4), turns=3)
+    assert "walk() runs as it stands" not in repr(f.explain(H(np.zeros(4))))
     tried = [t for p in f.pieces.pieces for t in p.trials.values() if t.plain]
     assert tried and "runs as it is: a call takes" in repr(f.explain(H(np.zeros(4))))
 
 
+def test_a_function_in_pieces_is_tried_as_it_stands(quick):
+    f = agree(walk, np.zeros(4), turns=20)
+    assert "walk() runs as it stands: a call takes" in f.explain(H(np.zeros(4))).title
+
+
+def test_without_trials_all_calls_are_those_of_a_program(quick):
+    f, g = mb.compile(small), mb.compile(walk)
+    with mb.settings.changed(trials=False):
+        for _ in range(20):
+            f(H(FEW))
+            g(H(np.zeros(4)))
+    assert all(p.trial is None for p in f.programs.values())
+    assert not g.pieces.trials and not any(p.trials for p in g.pieces.pieces)
+
+
 def test_size_classes():
+    with mb.settings.changed(trials=True):
+        _size_classes()
+
+
+def _size_classes():
     assert trials.size_class([H(np.zeros(3)), 1.0]) == trials.size_class([H(np.zeros(2))])
     assert trials.size_class([H(np.zeros(3))]) != trials.size_class([H(np.zeros(300))])
     assert trials.size_class([1.0]) == trials.size_class([mb.CuArray(np.zeros(3))]) == 0

@@ -35,7 +35,7 @@ from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.programs.traced import Traced
-from mirabelle.arraytypes.programs.trials import Trial, computed, size_class
+from mirabelle.arraytypes.programs.trials import AFTER, EACH, Trial, computed, size_class
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, names_stored, place
 from mirabelle.arraytypes.wrappers import root_of
@@ -218,6 +218,8 @@ class InPieces:
         self.pieces: list[Piece] = []
         self._lock = threading.RLock()
         self._function: Any = None
+        # By the size of the arguments, whether the function is better run as it stands.
+        self.trials: dict[int, Trial] = {}
         self.seconds = 0.0
         # Why it is no pieces at all, if that is so.
         self.uncut = ""
@@ -234,13 +236,21 @@ class InPieces:
             if self._function is None:
                 self._function = self._written()
             function = self._function
+        size = size_class(args)
+        trial = self.trials.setdefault(size, Trial(AFTER, EACH)) if size else None
+        plain = trial is not None and trial.next_is_plain()
         # (What a cut reads or writes of an array on a card is asked for by the program itself.)
         began = time.perf_counter()
         try:
             with made_of(family), policy.allow_scalar():
+                if plain:
+                    return computed(rewritten(self.source.function)(*args, **kwargs))
                 return function(*args, **kwargs)
         finally:
-            self.seconds += time.perf_counter() - began
+            took = time.perf_counter() - began
+            self.seconds += took
+            if trial is not None:
+                trial.note(took, plain)
 
     # Cuts
 
@@ -441,6 +451,7 @@ class InPiecesExplained:
     def __init__(self, function: InPieces) -> None:
         self.name = function.source.name
         self.uncut = function.uncut
+        self.trial = next((str(t) for t in function.trials.values() if t.plain), "")
         self.cuts = sorted(function.cuts.values(), key=lambda c: c.line[1])
         self.pieces = list(function.pieces)
         # Seconds of all calls, and of those in pieces.
@@ -453,8 +464,11 @@ class InPiecesExplained:
             return f"{self.name}() runs as it is: {self.uncut}"
         pieces, cuts = len(self.pieces), len(self.cuts)
         text = (
-            f"{self.name}() is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} statement{'s' * (cuts != 1)}"
+            f"{self.name}() runs as it stands: {self.trial}. As programs it "
+            if self.trial
+            else f"{self.name}() "
         )
+        text += f"is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} statement{'s' * (cuts != 1)}"
         if not self.seconds:
             return f"{text}."
         share = 1 - min(self.of_pieces / self.seconds, 1)

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.settings import settings
 
 # The first trial comes after so many calls, has so many of either way, and the next after so many times more.
 # (Calls of a piece are of several sizes, those of a function of one.)
@@ -75,9 +76,11 @@ class Trial:
 def size_class(values: Iterable[Any]) -> int:
     """Which arrays are of about the same size: one more for four times the elements.
 
-    0 where nothing is to be tried: without arrays, on cards (which compute while Python goes on), and over
-    processes (all of which run the same programs).
+    0 where nothing is to be tried: where a setting says so, without arrays, on cards (which compute while Python
+    goes on), and over processes (all of which run the same programs).
     """
+    if not settings.trials:
+        return 0
     most = -1
     for x in values:
         if isinstance(x, AbstractArray):

@@ -346,7 +346,11 @@ def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: 
         carry, verdict = control.advance(semi, method, carry, t, span, judged)
         return (*carry, verdict)
 
-    return mb.compile(step) if compiled else step
+    if not compiled:
+        return step
+    made = mb.compile(step)
+    made.may_be_tried = False  # (The same steps give the same bits, and a restart goes on with them.)
+    return made
 
 
 def next_multiple(dt: float, t: float) -> float:

@@ -76,8 +76,8 @@ class Trial:
 def size_class(values: Iterable[Any]) -> int:
     """Which arrays are of about the same size: one more for four times the elements.
 
-    0 where nothing is to be tried: where a setting says so, without arrays, on cards (which compute while Python
-    goes on), and over processes (all of which run the same programs).
+    0 where nothing is to be tried: where a setting says so, without arrays, on cards (which compute while
+    Python goes on), and over processes (all of which run the same programs).
     """
     if not settings.trials:
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class HostArray(DenseArray[D]):
 
     @classmethod
     def _wrap_result(cls, x: np.ndarray) -> Leaf:
-        return Leaf(_native(x))
+        return Leaf(_native(itself(x)))
 
     @classmethod
     def _of_result(cls, x: np.ndarray) -> Any:
@@ -109,6 +110,35 @@ VIEWS[np.ndarray] = HostArray
 
 def _fortran(x: np.ndarray) -> bool:
     return x.flags.f_contiguous and not x.flags.c_contiguous
+
+
+def itself(x: Any) -> Any:
+    """What NumPy made and shows in another shape as the array that owns the memory, if nobody else has that.
+
+    (What shows another array's memory is not written where it is: who reads that is not known.)
+
+    >>> itself(np.ones(6).reshape(2, 3)).base is None
+    True
+    """
+    if type(x) is not np.ndarray or x.base is None or _holders(x) != _ALONE:
+        return x
+    base = x.base
+    if type(base) is not np.ndarray:
+        return x
+    whole = base.nbytes == x.nbytes and base.dtype == x.dtype and base.flags.c_contiguous
+    if not (whole and base.flags.owndata and base.flags.writeable and x.flags.c_contiguous):
+        return x
+    base.resize(x.shape, refcheck=False)  # (of as many elements: nothing moves)
+    return base
+
+
+def _holders(x: np.ndarray) -> int:
+    base = x.base
+    return sys.getrefcount(base)
+
+
+# How many holders are counted where there is none but the array itself.
+_ALONE = _holders(np.ones(2).reshape(2, 1))
 
 
 def readable(x: np.ndarray) -> bool:

@@ -77,3 +77,62 @@ def test_a_result_shares_memory_where_numpys_does(layout, dtype):
             if changed != np.shares_memory(data, wanted):
                 wrong.append((name, shape, f"ours {changed}"))
     assert not wrong
+
+
+def test_what_numpy_shows_in_another_shape_is_written_where_it_is():
+    "Routines whose result is NumPy's view of new memory: a write copies nothing."
+    v = mb.HostArray(np.arange(6.0))
+    made = {
+        "roll": lambda: mb.roll(v, 1),
+        "tile": lambda: mb.tile(v, 2),
+        "linspace": lambda: mb.linspace(0, 1, 6),
+    }
+    for name, make in made.items():
+        x = make()
+        wanted = np.array(x)
+        before = mb.to_numpy(x).ctypes.data
+        with mb.count() as c:
+            x[0] = 7.0
+        wanted[0] = 7.0
+        assert c.temporaries == 0, name
+        np.testing.assert_array_equal(mb.to_numpy(x), wanted)
+        assert mb.to_numpy(x).ctypes.data == before, name
+
+
+def test_memory_that_others_have_stays_theirs():
+    from mirabelle.arraytypes.host import itself
+
+    base = np.arange(6.0)
+    x = base.reshape(2, 3)
+    assert itself(x) is x and base.shape == (6,)
+    part = np.arange(6.0)[1:]
+    assert itself(part) is part
+    turned = np.arange(6.0).reshape(2, 3).T
+    assert itself(turned) is turned
+    other = np.arange(6.0).view(np.int64)
+    assert itself(other) is other
+    two = np.arange(6.0).reshape(2, 3)
+    again = two[:]
+    assert itself(two) is two and itself(again) is again
+    alone = itself(np.arange(6.0).reshape(2, 3))
+    assert alone.base is None and alone.shape == (2, 3)
+    np.testing.assert_array_equal(alone, np.arange(6.0).reshape(2, 3))
+
+
+def test_small_values_that_wait_are_computed_and_written_where_they_are():
+    k, z = mb.HostArray([3, 1, 2]), mb.HostArray([1 + 2j, 3.0])
+    for make, wanted in ((lambda: k.astype(float), [9.0, 1.0, 2.0]), (lambda: mb.real(z), [9.0, 3.0])):
+        x = make()
+        y = x + 0 * x  # (what reads it, goes on to read what it was)
+        with mb.count() as c:
+            x[0] = 9.0
+        assert c.temporaries == 0
+        np.testing.assert_array_equal(mb.to_numpy(x), wanted)
+        assert mb.to_numpy(y)[0] == mb.to_numpy(make())[0]
+        x = make()
+        x[0] = x[1] * 2
+        x[1:] += x[0]
+        plain = mb.to_numpy(make()).copy()
+        plain[0] = plain[1] * 2
+        plain[1:] += plain[0]
+        np.testing.assert_array_equal(mb.to_numpy(x), plain)

@@ -141,9 +141,8 @@ def _guards(s: ast.stmt) -> bool:
     if isinstance(s, ast.With):
         calls = [x.context_expr.func for x in s.items if isinstance(x.context_expr, ast.Call)]
         return any(ast.unparse(f).rpartition(".")[2] == "suppress" for f in calls)
-    if not isinstance(s, (ast.Try, getattr(ast, "TryStar", ast.Try))):
-        return False
-    for handler in s.handlers:
+    handlers: list[ast.ExceptHandler] = getattr(s, "handlers", [])
+    for handler in handlers:
         caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         if not all(isinstance(e, ast.Name) and e.id in _WHILE_CAPTURED for e in caught):
             return True

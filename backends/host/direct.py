@@ -386,7 +386,12 @@ def _(array: Any, index: type, value: type) -> Any:
         node = x._node
         if type(node) is not Leaf:
             if node.value is None:
-                return general(x, index, value)
+                # (A small one is computed, and written where it then is.)
+                if math.prod(node.shape) > settings.small_size or recording.active or _basic(index) is None:
+                    return general(x, index, value)
+                force(HostArray, node)
+                if node.value is None:
+                    return general(x, index, value)
             x._node = node = node.value
         how = _basic(index)
         if how is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
-from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.host import HostArray, itself
 from mirabelle.arraytypes.library import arrays_in
 from mirabelle.backends.host import threads
 from mirabelle.backends.host.interpreter import quietly
@@ -83,7 +83,7 @@ def owned(result: Any, views: list[np.ndarray]) -> Any:
         not result.flags.writeable or any(np.may_share_memory(result, v) for v in views)
     ):
         return result.copy()
-    return result
+    return itself(result)
 
 
 @library.routine(HostArray, "bounds")

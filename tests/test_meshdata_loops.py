@@ -1,6 +1,7 @@
 """Loops over mesh points, against one that runs the kernel as plain Python at each point."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -572,3 +573,42 @@ def test_second_derivatives_of_sums(access):
     a = mb.HostArray([1.0, 2.0, 0.5, -1.0])
     H = mb.to_numpy(mb.autodiff.hessian(f, a))
     np.testing.assert_allclose(H, mb.to_numpy(mb.autodiff.hessian(plain, a)), rtol=1e-12, atol=1e-12)
+
+
+def test_threads_that_run_one_kernel_on_points_of_their_own():
+    """What is known of a kernel and of tables is shared: threads that change places often add to it and drop it."""
+    from threadranks import changing_often  # (this module is imported by a soak, too)
+
+    mesh = md.unit_square(6, 5)
+    cells, corners = mesh.points("cell"), mesh.closure("cell", "vertex")
+    V = md.space(mesh, "P", 2)
+    x, u = mb.HostArray(mesh.coordinates), V.interpolate(lambda p: p[..., 0], mb.HostArray)
+
+    def weighed(x, u, y):
+        for i in range(6):
+            y[i] += u[i] * x[0, 0] + x[1, 1]
+
+    def ran(points):
+        y = V.zeros(mb.HostArray)
+        md.loop(points, weighed, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
+        return mb.to_numpy(y)
+
+    wanted, wrong = ran(cells), []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        try:
+            for _ in range(40):
+                some = np.sort(rng.permutation(cells.size)[: rng.integers(1, 20)])
+                assert np.array_equal(ran(cells), wanted)
+                assert np.array_equal(ran(cells.subset(some)), ran(cells.subset(some)))
+        except BaseException as e:
+            wrong.append(e)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    with changing_often():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+    assert not wrong and not any(t.is_alive() for t in threads), wrong

@@ -576,7 +576,7 @@ def test_second_derivatives_of_sums(access):
 
 
 def test_threads_that_run_one_kernel_on_points_of_their_own():
-    """What is known of a kernel and of tables is shared: threads that change places often add to it and drop it."""
+    """What is known of kernels and tables is shared: threads that change places often add to it and drop it."""
     from threadranks import changing_often  # (this module is imported by a soak, too)
 
     mesh = md.unit_square(6, 5)

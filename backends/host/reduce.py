@@ -361,6 +361,12 @@ class _InBlocks:
         if not arrays:  # a tree of numbers alone: what is never read says its shape
             arrays.append(np.broadcast_to(np.int8(0), a.sizes))
         self.plain, self.leaves = arrays[: len(plain)], arrays[len(plain) :]
+        # Leaves that are reduced where they lie, all at once. (Of others NumPy might add in another order.)
+        program = plan.program
+        own = [] if program.steps or plain else [self.leaves[-1 - r] for r in program.outs]
+        self.own = (
+            own if [x.dtype for x in own] == plan.dtypes and all(x.flags.c_contiguous for x in own) else []
+        )
 
     def values(self, plain: list[np.ndarray], leaves: list[np.ndarray]) -> list[np.ndarray]:
         """The reduced values over a part of the operands, in new memory."""
@@ -376,6 +382,9 @@ class _InBlocks:
         flat = [p.reshape(plan.kept * plan.reduced, plan.blocks) for p in partials]
 
         def rows(index: int, where: tuple[Any, ...], count: int) -> None:
+            if self.own:
+                self.combine([x[where] for x in self.own], [f[index : index + count] for f in flat])
+                return
             if inner > 1 << 16:
                 for start in range(0, inner, 1 << 15):
                     cut = (*where, slice(start, start + (1 << 15)))
@@ -391,7 +400,7 @@ class _InBlocks:
 
         def everything() -> None:
             index = 0
-            for where, count in _pieces(tuple(lead), inner, 1 << 14):
+            for where, count in _pieces(tuple(lead), inner, plan.n if self.own else 1 << 14):
                 rows(index, where, count)
                 index += count
 
@@ -434,12 +443,13 @@ class _InBlocks:
             for u, neutral, dtype in zip(plan.ufuncs, plan.neutrals, plan.dtypes, strict=True)
         ]
         whole = (*kept, *[slice(None)] * (len(plan.arrangement.kept) - len(kept)))
-        step = max(1, (1 << 15) // (plan.inner * count))
+        step = plan.reduced if self.own else max(1, (1 << 15) // (plan.inner * count))
         for i, where in enumerate(itertools.product(*map(range, outer))):
             first, end = max(lo - i * last, 0), min(hi - i * last, last)
             for start in range(first, end, step):
                 cut: Any = (*whole, *where, slice(start, min(start + step, end)))
-                values = self.values([p[cut] for p in self.plain], [x[cut] for x in self.leaves])
+                values = [x[cut] for x in self.own]
+                values = values or self.values([p[cut] for p in self.plain], [x[cut] for x in self.leaves])
                 for s, rows in zip(sums, values, strict=True):
                     s.add(rows.reshape(count, -1, plan.inner))
         return [s.total() for s in sums]

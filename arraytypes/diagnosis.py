@@ -276,11 +276,10 @@ class Doctor:
         """The findings as a table."""
         if not self.findings:
             return f"<pre>{html.escape(repr(self))}</pre>"
-        columns = ("line", "", "what", "cure", "seconds", "may save")
+        columns = ("line", "what", "cure", "seconds", "may save")
         rows = [
             (
-                html.escape(f"{_short(f.file)}:{f.number}"),
-                f"<code>{html.escape(f.text)}</code>",
+                f"{html.escape(_short(f.file))}:{f.number}<br><code>{html.escape(f.text)}</code>",
                 f"<b>{f.kind}</b>: {_with_code(f.what)}",
                 _with_code(f.cure),
                 shown_seconds(f.seconds),

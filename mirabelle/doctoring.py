@@ -15,8 +15,11 @@ USAGE = "python -m mirabelle doctor [--json FILE] [--html FILE] script.py [argum
 
 # How the page looks, light or dark as who reads it likes it.
 STYLE = """:root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto;
-max-width: 75em; padding: 0 1em } table { border-collapse: collapse } td, th { border-bottom: 1px solid #8884;
-padding: .5em; text-align: left; vertical-align: top } code { font-size: .9em; overflow-wrap: anywhere }"""
+max-width: 75em; padding: 0 1em; overflow-wrap: anywhere } table { border-collapse: collapse }
+tr { border-bottom: 1px solid #8884 } td, th { min-width: 5em; padding: .5em; text-align: left }
+td { vertical-align: top } td:first-child { min-width: 16em } code { font-size: .9em }
+@media (max-width: 45em) { th { display: none } td { display: block }
+td:nth-child(4)::before { content: "takes " } td:nth-child(5)::before { content: "may save " } }"""
 
 
 def main(words: list[str]) -> int:

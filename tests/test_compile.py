@@ -513,7 +513,8 @@ def test_writes_to_other_arrays_are_refused_by_name():
     def remembered(x):
         history.append(x * 2)
 
-    for f in (added, some, picked, one, element):
+    refused(added, x, match=r"binds `inside` anew, which is a variable outside")
+    for f in (some, picked, one, element):
         refused(f, x, match=r"none of its arguments.*`inside`")
     refused(by_numpy, x, match="`inside`")
     refused(of_the_module, x, match="`OUTSIDE`|`SHOWN`")

@@ -33,6 +33,13 @@ from mirabelle.arraytypes.programs.capture import _depth, capturing
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError
 from mirabelle.arraytypes.programs.graph import Call, ordered
 from mirabelle.arraytypes.programs.numpyinside import made_of
+from mirabelle.arraytypes.programs.outsidevalues import (
+    OutsideValues,
+    ReboundOutside,
+    changes_outside,
+    rebinds,
+    rebound_outside,
+)
 from mirabelle.arraytypes.programs.passes import chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
 from mirabelle.arraytypes.programs.program import Probe, Program, Resized
@@ -46,6 +53,8 @@ from mirabelle.dispatch import counters, generic, policy, verbs
 
 # After so many programs of one function for different numbers it is said what to do.
 MANY_PROGRAMS = 32
+# What a function finds outside of itself may change so often: then the statements that read it are cut.
+CHANGES = 2
 
 
 class Compiled:
@@ -106,6 +115,10 @@ class Compiled:
         # The program of the last call, if its arguments were arrays alone.
         self._last: Program | None = None
         self._world = generic._world
+        # What the function found outside of itself, and how often that changed; what it binds anew there.
+        self._outside: OutsideValues | None = None
+        self._changes = 0
+        self._rebinds: str | None = None
         self._lock = threading.RLock()
         self._warned = False
         # What is waited for, by the key of the program that there will be.
@@ -126,7 +139,7 @@ class Compiled:
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and self._world == generic._world and not _depth.get():
+        if not kwargs and self._is_as_it_was() and not _depth.get():
             # The usual case: nothing but arrays, and most often the same kind of arrays as before.
             program = self._last
             if program is None or not program.takes(args):
@@ -177,10 +190,14 @@ class Compiled:
     def known(self, args: Sequence[Any]) -> tuple[Program | None, list[Any]]:
         """The program that there is for arrays, numbers and modules, and these arrays; None for any others."""
         key, arrays = plain_key(args)
-        program = self.programs.get(key) if self._world == generic._world else None
+        program = self.programs.get(key) if self._is_as_it_was() else None
         if program is not None and program.distinct == len(arrays) == len({id(x) for x in arrays}):
             return program, arrays
         return None, []
+
+    def _is_as_it_was(self) -> bool:
+        """Are methods, and what the function finds outside of itself, those that programs were made with?"""
+        return self._world == generic._world and (self._outside is None or self._outside.are_the_same())
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing():
@@ -202,6 +219,10 @@ class Compiled:
                 program = self._program_of(call)
         except StillCompiling as e:
             self._still_compiling[call.key] = e.with_traceback(None)
+            return self._as_it_is(call)
+        except ReboundOutside:
+            if self.whole:
+                raise
             return self._as_it_is(call)
         except Exception as e:
             if isinstance(e, PartsAsked) and partcalls.knows(self, call.args, call.kwargs):
@@ -278,8 +299,10 @@ class Compiled:
         """The program for a call; with `shown`, one that has all there is to show of it."""
         args, kwargs, found, key, given = call.args, call.kwargs, call.found, call.key, call.given
         with self._lock:
-            if self._world != generic._world:
-                # Methods have appeared or gone: what was captured may be another program now.
+            if not self._is_as_it_was():
+                # What was captured may be another program now.
+                self._changes += self._world == generic._world
+                self._outside = None
                 self.programs.clear()
                 self._last = None
                 self._world = generic._world
@@ -290,7 +313,14 @@ class Compiled:
                 if program is not None:
                     self.programs[key] = program
             if program is None or (shown and type(program) is Resized):
+                if self._changes > CHANGES and not self.whole and not shown:
+                    raise changes_outside(self.function)
+                if self._rebinds is None:
+                    self._rebinds = rebound_outside(self.function)
+                if self._rebinds:
+                    raise rebinds(self.function, self._rebinds)
                 program = Program(self, found, args, kwargs)
+                self._outside = OutsideValues(self.function) or None
                 counters.add(captures=1)
                 self.programs[key] = program
                 if self._any is not None:

@@ -2,6 +2,7 @@
 
 python -m tests.exits --runs 300
 python -m tests.exits --first 17 --runs 1 --show   # one run again, by its number
+python -m tests.exits --first 1300 --runs 700 --store   # and benchmarks/results/exits.json says what came of it
 
 Every run is a process of its own with a cache of its own. What it does and how it ends is drawn by its number;
 the moment of an interrupt is not. Each end that is not clean (a signal, a fatal error, a message of an
@@ -124,6 +125,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--log", type=Path, default=Path("exits.log"))
     found.add_argument("--show", action="store_true", help="print the programs")
+    found.add_argument("--store", action="store_true", help="write benchmarks/results/exits.json")
     return found
 
 
@@ -213,6 +215,16 @@ def members(session: int) -> list[int]:
     return found
 
 
+def store(given: argparse.Namespace, unclean: int, seconds: float) -> None:
+    """Write what came of the runs, with the log of those that were not clean."""
+    sys.path.insert(0, str(ROOT))
+    from benchmarks._measure import store
+
+    kept = [json.loads(line) for line in given.log.read_text().splitlines()]
+    said = {"first": given.first, "runs": given.runs, "unclean": unclean, "seconds": seconds}
+    store("exits", {**said, "at once": given.at_once, "load": given.load, "log": kept})
+
+
 def main() -> int:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -235,6 +247,8 @@ def main() -> int:
             process.wait()
     seconds = round(time.monotonic() - began, 1)
     print(json.dumps({"runs": given.runs, "unclean": unclean, "seconds": seconds, "log": str(given.log)}))
+    if given.store:
+        store(given, unclean, seconds)
     return unclean > 0
 
 

@@ -110,7 +110,7 @@ class Arguments:
         if isinstance(x, range) or x is Ellipsis:
             return x
         self.keep.append(x)
-        return ("object", id(x)) if kind is not types.FunctionType else function_key(x, self.keep)
+        return function_key(x, self.keep) if isinstance(x, types.FunctionType) else ("object", id(x))
 
 
 def function_key(f: types.FunctionType, keep: list[Any], depth: int = 0) -> Any:
@@ -125,7 +125,7 @@ def function_key(f: types.FunctionType, keep: list[Any], depth: int = 0) -> Any:
             found.append(number_key(x))
         elif kind in (str, bytes, type(None)):
             found.append(x)
-        elif kind is types.FunctionType:
+        elif isinstance(x, types.FunctionType):
             found.append(function_key(x, keep, depth + 1))
         else:
             keep.append(x)

@@ -177,9 +177,9 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "trials",
         _flag,
-        True,
-        "Whether a few calls of compiled functions find out if they are quicker without a program. Without it "
-        "all calls give the same bits.",
+        False,
+        "Whether a few calls of compiled functions find out if they are quicker without a program. The last bits "
+        "of results then depend on which was quicker.",
     ),
     Setting(
         "exchange_bytes",

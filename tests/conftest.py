@@ -18,8 +18,6 @@ if "MIRABELLE_TESTS_CACHE" not in os.environ:
 os.environ["MIRABELLE_CACHE_DIR"] = os.path.join(os.environ["MIRABELLE_TESTS_CACHE"], "kernels")
 os.environ["MIRABELLE_NUM_THREADS"] = "2"
 os.environ["MIRABELLE_COMPILER"] = "off"
-# What is counted is that of programs, in each call (test_compile_trials.py makes trials).
-os.environ["MIRABELLE_TRIALS"] = "0"
 # What processes that tests start import is compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Cards are simulated, unless `python -m tests.gpu` asks for a real one.

@@ -173,7 +173,8 @@ def _cells(f: types.FunctionType) -> Iterator[tuple[Any, Any]]:
 
 def _functions(f: Any) -> Iterator[types.FunctionType]:
     """A function, and those of its user that it names: helpers, and methods of objects."""
-    todo, seen = [f], set()
+    todo = [f]
+    seen: set[int] = set()
     while todo and len(seen) < FUNCTIONS:
         x = todo.pop()
         x = getattr(x, "func", x) if not isinstance(x, types.FunctionType) else x  # (a partial one)

@@ -45,7 +45,6 @@ from mirabelle.arraytypes.programs.graph import (
     result_node,
     update_node,
 )
-from mirabelle.arraytypes.programs.trying import refuse_in_try
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.arraytypes.random import filling
 from mirabelle.dispatch import promotion, verbs
@@ -297,8 +296,6 @@ class Traced(DenseArray):
             return found.rebuilt(
                 lambda i: wrap(cls, Leaf(view_of_node(cls, data_node(cls.inner, found.values[i]))))
             )
-        if kind == "within" or name.startswith("linalg."):
-            refuse_in_try("an index" if kind == "within" else f"{name}()")
         call = call_node(kind, name, template, tuple(operands), found.outputs)
         return found.rebuilt(lambda i: handle(cls, result_node(call, i)))
 

@@ -178,8 +178,8 @@ TABLE: tuple[Setting, ...] = (
         "trials",
         _flag,
         False,
-        "Whether a few calls of compiled functions find out if they are quicker without a program. The last bits "
-        "of results then depend on which was quicker.",
+        "Whether a few calls of compiled functions find out if they are quicker without a program. The last "
+        "bits of results then depend on which was quicker.",
     ),
     Setting(
         "exchange_bytes",

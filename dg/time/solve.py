@@ -244,7 +244,7 @@ class Run:
         if solution.control != repr(control):
             solution.dt = control.first(semi, solution.method, self.carry, self.end - solution.t)
             solution.control, solution.history = repr(control), (1.0, 1.0)
-        accepted = False
+        accepted, dt, span, now = False, 0.0, 0.0, solution.t
         carry = self.carry
         while not accepted:
             if not solution.dt > self.tiny:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mirabelle.arraytypes.buffers import Buffered, NoBufferError
-from mirabelle.arraytypes.flags import Flags
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.operators import Operators
 from mirabelle.arraytypes.parametric import ArrayMeta
@@ -25,6 +24,9 @@ from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import is_element
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.flags import Flags
 
 
 @functools.cache
@@ -140,6 +142,8 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
     @property
     def flags(self) -> Flags:
         """How it lies in memory; `x.flags.writeable = False` protects it."""
+        from mirabelle.arraytypes.flags import Flags  # (few ask)
+
         return Flags(self)
 
     def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
@@ -147,7 +151,7 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
         if align is False or uic:
             raise ValueError("Of the flags of an array only `write` can be set: `x.setflags(write=False)`.")
         if write is not None:
-            Flags(self).writeable = write
+            self.flags.writeable = write
 
     def __len__(self) -> int:
         if not self.shape:

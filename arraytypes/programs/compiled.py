@@ -240,14 +240,17 @@ class Compiled:
 
     def _may_be_cut(self, error: Exception) -> bool:
         """Capturing has failed: can the function run in pieces?"""
-        if self.whole or isinstance(error, (DifferentPrograms, ScheduleError)):
+        if isinstance(error, (DifferentPrograms, ScheduleError)) or not self._has_pieces():
             return False
-        if self.pieces is None:
-            source = Source.of(_plain(self.function)[0])
-            if source is None:
-                return False
-            self.pieces = InPieces(source, self._of_piece)
+        assert self.pieces is not None
         return self.pieces.cut(error) or isinstance(error, TraceError) or self.pieces.knows(error)
+
+    def _has_pieces(self) -> bool:
+        """Can the function be cut into pieces, if it has to be?"""
+        if self.pieces is None and not self.whole:
+            source = Source.of(_plain(self.function)[0])
+            self.pieces = None if source is None else InPieces(source, self._of_piece)
+        return self.pieces is not None
 
     def _of_piece(self, f: Callable[..., Any]) -> Compiled:
         return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True, sizes=self.sizes)
@@ -313,14 +316,15 @@ class Compiled:
                 if program is not None:
                     self.programs[key] = program
             if program is None or (shown and type(program) is Resized):
-                if self._changes > CHANGES and not self.whole and not shown:
+                if self._changes > CHANGES and not shown and self._has_pieces():
                     raise changes_outside(self.function)
                 if self._rebinds is None:
                     self._rebinds = rebound_outside(self.function)
                 if self._rebinds:
                     raise rebinds(self.function, self._rebinds)
+                before = OutsideValues(self.function)
                 program = Program(self, found, args, kwargs)
-                self._outside = OutsideValues(self.function) or None
+                self._outside = before.that_stayed(OutsideValues(self.function))
                 counters.add(captures=1)
                 self.programs[key] = program
                 if self._any is not None:

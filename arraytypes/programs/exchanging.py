@@ -58,7 +58,7 @@ class Exchange:
         if inner.home.rank < 2 and not settings.check_collectives:
             if counters.active and self.combines:
                 counters.add(collectives=1)
-            elif counters.active and sends:
+            if counters.active and sends and not self.combines:
                 counters.add(messages=len(sends), bytes_sent=sum([v.nbytes for v in reads]))
             if self._kept is None or not all(map(operator.is_, views, self._of)):
                 self._kept, self._of = self.comm.repeated([(sends, receives)], [self.mark]), views

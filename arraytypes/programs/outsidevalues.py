@@ -32,6 +32,7 @@ from mirabelle.arraytypes.programs.effects import children
 from mirabelle.arraytypes.programs.errors import TraceError
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch.generic import GenericFunction
+from mirabelle.dispatch.tree import Leaf
 
 # How many functions are looked through, and how far from them things are looked at.
 FUNCTIONS, DEPTH = 64, 2
@@ -88,7 +89,10 @@ class OutsideValues:
         if isinstance(x, AbstractArray):
             root = root_of(x)
             if isinstance(root, DenseArray):
-                self.nodes.append((root, root._node, getattr(root._node, "writes", 0)))
+                node = root._node
+                if type(node) is Leaf and node.foreign and isinstance(node.view, np.ndarray):
+                    self._look_into(node.view, named, seen, depth)  # (NumPy may write there)
+                self.nodes.append((root, node, getattr(node, "writes", 0)))
             return
         if isinstance(x, list):
             if all(map(_counts, x)):
@@ -107,6 +111,19 @@ class OutsideValues:
                 self.entries.append((held, key, value))
             if not isinstance(x, types.ModuleType):
                 self._look_into(value, named, seen, depth + 1)
+
+    def that_stayed(self, after: OutsideValues) -> OutsideValues | None:
+        """Of what was noted before a capture and `after` it what is the same: a function may fill caches, and
+        lists of its own, when it is captured. None if that is nothing."""
+        for name in ("entries", "cells", "lists", "contents"):
+            before = {(id(x), *key): value for x, *key, value in getattr(self, name)}
+            kept = [
+                (x, *key, value)
+                for x, *key, value in getattr(after, name)
+                if (known := before.get((id(x), *key), _NOTHING)) is value or _equal(known, value)
+            ]
+            setattr(after, name, kept)
+        return after or None
 
     def __bool__(self) -> bool:
         return bool(self.entries or self.cells or self.lists or self.nodes or self.contents)

@@ -382,6 +382,23 @@ signature_of(const RtSignature *const *signatures, int64_t n, const RtDescribed 
 }
 
 int
+rt_given(const RtArray *wanted, const RtDescribed *arguments, int n_arguments, const RtDescribed *results, int n_results,
+         void **given)
+{
+    if (results == NULL && n_results)
+        return RT_NULL;
+    for (int k = 0; k < n_arguments; k++)
+        given[k] = arguments[k].data;
+    for (int k = 0; k < n_results; k++) {
+        given[n_arguments + k] = results[k].data;
+        int wrong = rt_fits(wanted + n_arguments + k, results + k);
+        if (wrong)
+            return wrong;
+    }
+    return 0;
+}
+
+int
 rt_call(const RtSignature *const *signatures, int64_t n, const RtDescribed *arguments, int n_arguments,
         const RtDescribed *results, int n_results, void *workspace, int64_t workspace_bytes, int threads)
 {
@@ -391,18 +408,9 @@ rt_call(const RtSignature *const *signatures, int64_t n, const RtDescribed *argu
         return wrong;
     if (s->n_results != n_results)
         return RT_COUNT;
-    if (results == NULL && n_results)
-        return RT_NULL;
     void **given = alloca(sizeof(void *) * (size_t)(n_arguments + n_results + 1));
-    for (int k = 0; k < n_arguments; k++)
-        given[k] = arguments[k].data;
-    for (int k = 0; k < n_results; k++) {
-        given[n_arguments + k] = results[k].data;
-        wrong = rt_fits(s->arrays + n_arguments + k, results + k);
-        if (wrong)
-            return wrong;
-    }
-    return rt_run(s, given, workspace, workspace_bytes, threads);
+    wrong = rt_given(s->arrays, arguments, n_arguments, results, n_results, given);
+    return wrong ? wrong : rt_run(s, given, workspace, workspace_bytes, threads);
 }
 
 int64_t

@@ -199,6 +199,9 @@ int rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char 
                int64_t needed);
 /* Is an array as it is described? */
 int rt_fits(const RtArray *wanted, const RtDescribed *x);
+/* Find the addresses of arguments that fit, and of results, which are looked at here: RT_OK, or what is wrong. */
+int rt_given(const RtArray *wanted, const RtDescribed *arguments, int n_arguments, const RtDescribed *results,
+             int n_results, void **given);
 /* Run a program on arguments and room for results, given as their addresses. Nothing is written unless all of it can
    be used. */
 int rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_t workspace_bytes, int threads);

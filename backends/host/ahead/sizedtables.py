@@ -189,13 +189,7 @@ class Sheet(Tables):
         )  # fmt: skip
 
     def sized_tasks(self, tasks: TaskList) -> str:
-        codes = {runner.COPY: "pool_copy", runner.FOLD: "pool_fold"}
-        codes |= {address: f"pool_fill_{size}" for size, address in runner.FILL.items()}
-        for address, (source, program) in tasks.sources.items():
-            codes[address] = self.kernel(source, program)
-        words: list[Any] = list(tasks.words) or [0]
-        for at, sig in tasks.loops.items():
-            words[at], words[at + 1] = f"(int64_t)&{self.loop(sig)}", 0
+        codes, words = self.code_of(tasks)
         statements = []
         for s in tasks._statements:
             if isinstance(s, _Launch):

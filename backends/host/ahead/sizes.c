@@ -540,18 +540,9 @@ rt_sized_call(const RtFamily *const *families, int64_t n, const RtDescribed *arg
         }
         if (family->n_results != n_results)
             return RT_COUNT;
-        if (results == NULL && n_results)
-            return RT_NULL;
         void **given = alloca(sizeof(void *) * (size_t)(n_arguments + n_results + 1));
-        for (int k = 0; k < n_arguments; k++)
-            given[k] = arguments[k].data;
-        for (int k = 0; k < n_results; k++) {
-            given[n_arguments + k] = results[k].data;
-            found = rt_fits(sized->arrays + n_arguments + k, results + k);
-            if (found)
-                return found;
-        }
-        return run_sized(family, sized, given, workspace, workspace_bytes, threads);
+        found = rt_given(sized->arrays, arguments, n_arguments, results, n_results, given);
+        return found ? found : run_sized(family, sized, given, workspace, workspace_bytes, threads);
     }
     return wrong;
 }

@@ -148,7 +148,8 @@ class Tables:
 
     # Task lists
 
-    def tasks(self, tasks: TaskList) -> str:
+    def code_of(self, tasks: TaskList) -> tuple[dict[int, str], list[Any]]:
+        """What C calls the code of a list by its address, and the words of the list."""
         codes = {runner.COPY: "pool_copy", runner.FOLD: "pool_fold"}
         codes |= {address: f"pool_fill_{size}" for size, address in runner.FILL.items()}
         for address, (source, program) in tasks.sources.items():
@@ -156,6 +157,10 @@ class Tables:
         words: list[Any] = list(tasks.words) or [0]
         for at, sig in tasks.loops.items():
             words[at], words[at + 1] = f"(int64_t)&{self.loop(sig)}", 0
+        return codes, words
+
+    def tasks(self, tasks: TaskList) -> str:
+        codes, words = self.code_of(tasks)
         layouts = []
         calls = tickets = 0
         for threads in (1, self.threads):

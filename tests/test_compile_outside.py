@@ -5,6 +5,7 @@ import types
 
 import numpy as np
 import pytest
+import randomoutside
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs.outsidevalues import OutsideValues
@@ -65,6 +66,14 @@ def test_whole_programs_are_captured_anew(monkeypatch):
             assert np.allclose(compiled(H(x)).tolist(), uses_all(x))
             CHANGES["a global"](monkeypatch)
     assert c.captures == 5
+
+
+def test_one_that_is_captured_anew_again_and_again_warns(monkeypatch):
+    compiled, x = mb.compile(lambda x: x * FACTOR, whole=True), H(np.arange(3.0))
+    with pytest.warns(RuntimeWarning, match=r"Pass them in: `f\(x, mb.asarray\(dt\)\)`"):
+        for _ in range(40):
+            compiled(x)
+            CHANGES["a global"](monkeypatch)
 
 
 def counting():
@@ -134,9 +143,15 @@ def test_one_program_of_what_binds_anew_is_refused():
 def test_what_is_looked_at():
     values = OutsideValues(uses_all)
     names = {key for _, key, _ in values.entries}
-    assert {"FACTOR", "TABLE", "helper", "k", "dt", "pair"} <= names
-    assert not names & {"np", "mb", "counting"} and [x for x, _ in values.lists] == [SETTINGS.levels]
+    assert names == {"FACTOR", "TABLE", "OURS", "SETTINGS", "helper", "k", "dt", "steps", "levels", "pair"}
+    assert {id(x) for x, _ in values.lists} >= {id(SETTINGS.levels), id(SETTINGS.pair)}
     assert values.are_the_same() and not OutsideValues(lambda x: x + np.pi)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_functions_see_what_changes(tmp_path, first):
+    """(`python tests/randomoutside.py 2000` runs more.)"""
+    assert randomoutside.failures(20, first, tmp_path) == []
 
 
 # Errors that are caught

@@ -305,6 +305,8 @@ class Compiled:
             if not self._is_as_it_was():
                 # What was captured may be another program now.
                 self._changes += self._world == generic._world
+                if self._changes == MANY_PROGRAMS:
+                    warnings.warn(str(changes_outside(self.function)), RuntimeWarning, stacklevel=4)
                 self._outside = None
                 self.programs.clear()
                 self._last = None

@@ -175,13 +175,6 @@ TABLE: tuple[Setting, ...] = (
         "the first time (warn), an error, or nothing (silent).",
     ),
     Setting(
-        "trials",
-        _flag,
-        False,
-        "Whether a few calls of compiled functions find out if they are quicker without a program. The last "
-        "bits of results then depend on which was quicker.",
-    ),
-    Setting(
         "exchange_bytes",
         _count,
         1 << 28,
@@ -268,7 +261,6 @@ class Settings:
     cuda: str
     hip: str
     dense_fallback: str
-    trials: bool
     exchange_bytes: int
     gather_bytes: int
     overlap_size: int

@@ -42,43 +42,48 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("mirabelle")
 
 
-# Of a test with more variants than this, CI runs about half: enough to see that something broke, and its
-# machines are slow. Which half depends on their names and on the parity of the number of commits, so that
-# the next landing runs the other one; the header says how a run is repeated. (`make test` by hand runs all.)
-FAMILY = 20
-HALF = "MIRABELLE_TESTS_HALF"
+# Of a test with more variants than this, CI runs about a third: enough to see that something broke, and its
+# machines are slow. Which third depends on their names and on the number of commits, so that the next landings
+# run the others; the header says how a run is repeated. (`make test` by hand runs all.)
+FAMILY, PARTS = 4, 3
+PART = "MIRABELLE_TESTS_PART"
 
 
-def commits_parity():
-    """The number of commits modulo 2; 0 where there is no repository."""
+def commits():
+    """The number of commits; 0 where there is no repository."""
     here = os.path.dirname(os.path.abspath(__file__))
     try:
         counted = subprocess.run(
             ["git", "rev-list", "--count", "HEAD"], cwd=here, capture_output=True, text=True, timeout=30
         )
-        return int(counted.stdout or 0) & 1
+        return int(counted.stdout or 0)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return 0
 
 
 # (Workers inherit what the process that starts them found.)
 if os.environ.get("CI") == "true":
-    os.environ.setdefault(HALF, str(commits_parity()))
+    os.environ.setdefault(PART, str(commits() % PARTS))
 
 
 def pytest_report_header():
     if os.environ.get("CI") == "true":
-        return f"half of the variants: the same half again by CI=true {HALF}={os.environ[HALF]} make test"
+        return f"a third of the variants: the same third again by CI=true {PART}={os.environ[PART]} make test"
     return None
 
 
 def pytest_collection_modifyitems(config, items):
     # (Not of tests that tests start.)
     if os.environ.pop("CI", "") == "true":
-        sizes = collections.Counter(_family(item) for item in items)
-        half = int(os.environ[HALF])
+        families = collections.defaultdict(list)
+        for item in items:
+            families[item.nodeid.partition("[")[0]].append(item)
+        part = int(os.environ[PART])
         left_out = [
-            i for i in items if sizes[_family(i)] > FAMILY and zlib.crc32(i.nodeid.encode()) & 1 != half
+            i
+            for variants in families.values()
+            if len(variants) > FAMILY
+            for i in _of_other_parts(variants, part)
         ]
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -89,8 +94,10 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="needs a real card: python -m tests.gpu"))
 
 
-def _family(item):
-    return item.nodeid.partition("[")[0]
+def _of_other_parts(variants, part):
+    """All but those of a part, which has one at least."""
+    left_out = [v for v in variants if zlib.crc32(v.nodeid.encode()) % PARTS != part]
+    return left_out if len(left_out) < len(variants) else left_out[1:]
 
 
 def pytest_collection_finish():

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -333,6 +334,17 @@ def test_trees_are_bounded():
     for _ in range(30):
         z = z + z
     assert_same(z, np.full(10, 2.0**30))
+
+
+@pytest.mark.parametrize("turns", [20, 26, 40])
+@pytest.mark.parametrize("reads", ["x", "sums"])
+def test_nodes_that_are_read_twice_are_looked_at_once(turns, reads):
+    x = mb.HostArray(np.ones(10))
+    z, began = (x if reads == "x" else x + mb.sum(x)), time.process_time()
+    for _ in range(turns):
+        z = z + z
+    assert_same(z, np.full(10, (1.0 if reads == "x" else 11.0) * 2.0**turns))
+    assert time.process_time() - began < 5  # (as many as paths through the tree: minutes)
 
 
 def test_scalar_reads_are_counted():

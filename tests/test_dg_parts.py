@@ -50,12 +50,14 @@ def test_divided(ranks):
     assert all(f"fine {r}" in said for r in range(ranks))
 
 
-def test_divided_on_cards():
+@pytest.mark.parametrize(
+    "words, nccl", [(["files", "examples", "diffusion"], 0), (["messages", "examples", "advection"], 1)]
+)
+def test_divided_on_cards(words, nccl):
     """The same over (simulated) cards, by way of the host, and from card to card within the graph of a step."""
-    given = {"test_array": "CuArray", "cuda": "simulated"}
-    said = started(2, PROGRAM, "messages", "files", "examples", "diffusion", **given)
-    assert "fine 0" in said and "fine 1" in said
-    said = started(2, PROGRAM, "messages", "examples", "advection", "isentropic_vortex", test_nccl=1, **given)
+    said = started(
+        2, PROGRAM, *words, test_array="CuArray", cuda="simulated", **({"test_nccl": 1} if nccl else {})
+    )
     assert "fine 0" in said and "fine 1" in said
 
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 import threading
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +29,6 @@ from mirabelle.arraytypes.programs import dualcalls, partcalls
 from mirabelle.arraytypes.programs.anysize import AnySize, PerSize
 from mirabelle.arraytypes.programs.capture import _depth, capturing
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError
-from mirabelle.arraytypes.programs.graph import Call, ordered
 from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.outsidevalues import (
     OutsideValues,
@@ -47,7 +44,6 @@ from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped, plain_key
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
-from mirabelle.arraytypes.programs.trials import EACH, Trial, computed, size_class
 from mirabelle.arraytypes.usercode.rewriting import Source
 from mirabelle.dispatch import counters, generic, policy, verbs
 
@@ -108,8 +104,6 @@ class Compiled:
         self.whole = whole or bool(self.schedule)
         self.pieces: InPieces | None = None
         self._cut = False
-        # May it run as it stands, where that is quicker? (Not where something was asked of the program.)
-        self.may_be_tried = not (self.whole or passes or assume_finite or sizes == "any")
         # Programs by the key of what they are called with.
         self.programs: dict[Any, Program] = {}
         # The program of the last call, if its arguments were arrays alone.
@@ -150,42 +144,12 @@ class Compiled:
                     # Not arrays alone: with numbers, or a namespace.
                     program, arrays = self.known(args)
                     if program is not None:
-                        program.untried -= 1
-                        return program.run(arrays) if program.untried >= 0 else self._tried(program, args)
+                        return program.run(arrays)
             if program is not None and (
                 program.distinct == 1 or program.distinct == len(args) == len({id(x) for x in args})
             ):
-                program.untried -= 1
-                return program.run(args) if program.untried >= 0 else self._tried(program, args)
+                return program.run(args)
         return self._called(args, kwargs)
-
-    def _tried(self, program: Program, args: tuple[Any, ...]) -> Any:
-        """A call of a program that has been called some times: now and then the function runs as it stands, and
-        if that is quicker, it does so from then on."""
-        call = self._sorted(args, {})
-        trial = program.trial
-        if trial is None:
-            # (What may fail half-way is left to the program, which fails before it writes to an argument.)
-            # (And loops that are one value there are a long way for Python.)
-            writes = bool(program.captured.written) and not program.in_place
-            if (
-                writes
-                or _has_loops(program)
-                or call.given is not call.found.arrays
-                or not size_class(call.found.arrays)
-            ):
-                program.untried = math.inf
-                return program.run(call.found.arrays, call.found.composed)
-            trial = program.trial = Trial(0, EACH)
-        plain = trial.next_is_plain()
-        began = time.perf_counter()
-        try:
-            if plain:
-                return computed(self._as_it_is(call))
-            return program.run(call.found.arrays, call.found.composed)
-        finally:
-            trial.note(time.perf_counter() - began, plain)
-            program.untried = trial.untried()
 
     def known(self, args: Sequence[Any]) -> tuple[Program | None, list[Any]]:
         """The program that there is for arrays, numbers and modules, and these arrays; None for any others."""
@@ -230,9 +194,6 @@ class Compiled:
             if not self._may_be_cut(e):
                 raise
         else:
-            program.untried -= 1
-            if program.untried < 0 and not call.kwargs:
-                return self._tried(program, call.args)
             return program.run(call.found.arrays, call.found.composed)
         result = self._in_pieces(call)
         self._cut = True
@@ -435,9 +396,6 @@ class Compiled:
         explained = self._program_of(call, shown=True).explain(source=source)
         if self._any is not None:
             explained.facts["sizes"] = self._any.said(call)
-        trial = self._program_of(call).trial
-        if trial is not None and trial.plain:
-            explained.facts["runs"] = f"as it stands: {trial}"
         return explained
 
     def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
@@ -477,13 +435,6 @@ def _plain(f: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         inner, first, named = _plain(f.func)
         return inner, (*first, *f.args), {**named, **f.keywords}
     return f, (), {}
-
-
-_NO_LOOPS = frozenset(("routine", "accumulate", "within", "scatter", "some", "draw"))
-
-
-def _has_loops(program: Program) -> bool:
-    return any(type(n) is Call and n.kind not in _NO_LOOPS for n in ordered(program.outputs))
 
 
 def _placed_number(family: Any, x: Any) -> Any:

@@ -35,7 +35,6 @@ from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.programs.traced import Traced
-from mirabelle.arraytypes.programs.trials import AFTER, EACH, Trial, computed, size_class
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, names_stored, place
 from mirabelle.arraytypes.wrappers import root_of
@@ -96,24 +95,16 @@ class Piece:
         self.reason = ""
         self.calls = 0
         self.seconds = 0.0
-        # By the size of its arrays, whether it is better run as it stands.
-        self.trials: dict[int, Trial] = {}
         # The numbers it was called with, by the types of all arguments and the parameter.
         self.numbers: dict[tuple[type, ...], dict[int, set[Any]]] = {}
 
     def __call__(self, *values: Any) -> Any:
         self.calls += 1
-        size = 0 if self.reason else size_class(values)
-        trial = self.trials.setdefault(size, Trial()) if size else None
-        plain = trial is not None and trial.next_is_plain()
         began = time.perf_counter()
         try:
-            return computed(self.plain(*values)) if plain else self._run(values)
+            return self._run(values)
         finally:
-            took = time.perf_counter() - began
-            self.seconds += took
-            if trial is not None:
-                trial.note(took, plain)
+            self.seconds += time.perf_counter() - began
 
     def _run(self, values: Sequence[Any]) -> Any:
         if self.reason or not self._fits(values):
@@ -218,8 +209,6 @@ class InPieces:
         self.pieces: list[Piece] = []
         self._lock = threading.RLock()
         self._function: Any = None
-        # By the size of the arguments, whether the function is better run as it stands.
-        self.trials: dict[int, Trial] = {}
         self.seconds = 0.0
         # Why it is no pieces at all, if that is so.
         self.uncut = ""
@@ -236,21 +225,13 @@ class InPieces:
             if self._function is None:
                 self._function = self._written()
             function = self._function
-        size = size_class(args)
-        trial = self.trials.setdefault(size, Trial(AFTER, EACH)) if size else None
-        plain = trial is not None and trial.next_is_plain()
         # (What a cut reads or writes of an array on a card is asked for by the program itself.)
         began = time.perf_counter()
         try:
             with made_of(family), policy.allow_scalar():
-                if plain:
-                    return computed(rewritten(self.source.function)(*args, **kwargs))
                 return function(*args, **kwargs)
         finally:
-            took = time.perf_counter() - began
-            self.seconds += took
-            if trial is not None:
-                trial.note(took, plain)
+            self.seconds += time.perf_counter() - began
 
     # Cuts
 
@@ -451,7 +432,6 @@ class InPiecesExplained:
     def __init__(self, function: InPieces) -> None:
         self.name = function.source.name
         self.uncut = function.uncut
-        self.trial = next((str(t) for t in function.trials.values() if t.plain), "")
         self.cuts = sorted(function.cuts.values(), key=lambda c: c.line[1])
         self.pieces = list(function.pieces)
         # Seconds of all calls, and of those in pieces.
@@ -463,12 +443,8 @@ class InPiecesExplained:
         if self.uncut:
             return f"{self.name}() runs as it is: {self.uncut}"
         pieces, cuts = len(self.pieces), len(self.cuts)
-        text = (
-            f"{self.name}() runs as it stands: {self.trial}. As programs it "
-            if self.trial
-            else f"{self.name}() "
-        )
-        text += f"is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} statement{'s' * (cuts != 1)}"
+        text = f"{self.name}() is {pieces} piece{'s' * (pieces != 1)}, "
+        text += f"cut at {cuts} statement{'s' * (cuts != 1)}"
         if not self.seconds:
             return f"{text}."
         share = 1 - min(self.of_pieces / self.seconds, 1)
@@ -479,8 +455,7 @@ class InPiecesExplained:
         found = [(c.line[1], "cut", str(c)) for c in self.cuts]
         for p in self.pieces:
             share = f", {p.seconds / self.seconds:.0%} of the time" if self.seconds else ""
-            reason = p.reason or next((str(t) for t in p.trials.values() if t.plain), "")
-            what = f"runs as it is: {reason}" if reason else f"{len(p.compiled.programs)} program(s)"
+            what = f"runs as it is: {p.reason}" if p.reason else f"{len(p.compiled.programs)} program(s)"
             found.append(
                 (p.lines[0], "piece", f"lines {p.lines[0]} to {p.lines[1]}: {what}, {p.calls} calls{share}")
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from typing import Any
@@ -31,7 +30,6 @@ from mirabelle.arraytypes.programs.signature import Arguments
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling
 from mirabelle.arraytypes.programs.traced import Traced
-from mirabelle.arraytypes.programs.trials import AFTER, Trial
 from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
@@ -60,9 +58,6 @@ class Program:
 
     def __init__(self, owner: Any, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.name = getattr(owner.function, "__name__", "program")
-        # In how many calls is it found out whether the function is quicker without (see trials.py)?
-        self.untried: float = AFTER if getattr(owner, "may_be_tried", False) else math.inf
-        self.trial: Trial | None = None
         self.key = arguments.key
         self.keep = arguments.keep
         self.parameters = owner._names
@@ -374,7 +369,6 @@ class Resized(Program):
         self, base: Program, arguments: Arguments, plan: Plan, result: Any, called: tuple[Any, Any]
     ) -> None:
         self.__dict__.update({k: v for k, v in base.__dict__.items() if k != "outputs"})
-        self.untried, self.trial = math.inf, None
         self.key, self.keep, self.distinct = arguments.key, arguments.keep, len(arguments.arrays)
         self.seconds = {}
         clock = _Clock(self.seconds)

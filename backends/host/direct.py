@@ -58,18 +58,20 @@ def evaluate(node: Any, times: int = 1) -> Leaf | None:
     return found  # type: ignore[no-any-return]
 
 
-def reductions_first(tree: Broadcasted) -> bool:
+def reductions_first(tree: Broadcasted, known: dict[Broadcasted, bool] | None = None) -> bool:
     """Compute the reductions that a tree reads, which are computed before it in any case: without them it is a
-    statement that may have been met before. Are there any?"""
-    found = False
+    statement that may have been met before. Are there any? (Each node of a tree is looked at once: `z + z`.)"""
+    known, found = {} if known is None else known, False
     for a in tree.args or ():
         if type(a) is Reduced:
             force_temporary(HostArray, a)
             found = True
-        elif type(a) is Broadcasted and a.value is None and reductions_first(a):
-            if a.shape != tree.shape:
-                force_temporary(HostArray, a)
-            found = True
+        elif type(a) is Broadcasted and a.value is None:
+            if a not in known:
+                known[a] = reductions_first(a, known)
+                if known[a] and a.shape != tree.shape:
+                    force_temporary(HostArray, a)
+            found |= known[a]
     if found and (args := tree.args) is not None:  # (another thread may evaluate it)
         tree.args = tuple(map(valued, args))
     return found

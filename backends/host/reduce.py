@@ -489,9 +489,11 @@ class _Columns:
         self.neutral = neutral
         self.levels = [np.full(shape, neutral, dtype) for _ in range(3)]
         self.counts = [0, 0, 0]
+        self.rows = 0
 
     def add(self, rows: np.ndarray, level: int = 0) -> None:
         """Add rows, which are the second dimension."""
+        self.rows += rows.shape[1] * (not level)
         while rows.shape[1]:
             count, n = self.counts[level], rows.shape[1]
             whole = n // GROUP
@@ -515,5 +517,7 @@ class _Columns:
 
     def total(self) -> np.ndarray:
         low, middle, high = self.levels
+        if self.rows < GROUP:  # (up to a group of rows no sum goes up)
+            return low
         result: np.ndarray = self.ufunc(high, self.ufunc(middle, low))
         return result

@@ -348,9 +348,7 @@ def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: 
 
     if not compiled:
         return step
-    made = mb.compile(step)
-    made.may_be_tried = False  # (The same steps give the same bits, and a restart goes on with them.)
-    return made
+    return mb.compile(step)
 
 
 def next_multiple(dt: float, t: float) -> float:

@@ -1,5 +1,4 @@
-"""`mb.compile` of functions that are quicker without a program, that go on after errors, or that are given
-functions which are made anew at each call."""
+"""`mb.compile` of functions that go on after errors, or that are given functions made anew at each call."""
 
 import contextlib
 import functools
@@ -9,10 +8,9 @@ import pytest
 from test_compile_pieces import agree
 
 import mirabelle as mb
-from mirabelle.arraytypes.programs import trials
-from mirabelle.arraytypes.programs.trials import Trial
 
 H = mb.HostArray
+FEW = np.arange(6.0)
 SINGULAR, REGULAR = np.ones((2, 2)), np.array([[2.0, 1.0], [0.0, 2.0]])
 
 
@@ -93,146 +91,6 @@ def test_what_catches_errors_of_names_alone_is_one_program():
 
     f = mb.compile(read, whole=True)
     assert mb.to_numpy(f(H([1.0]))) == [4.0]
-
-
-# Trials
-
-FEW, MANY = np.arange(6.0), np.arange(200_000.0)
-
-
-def small(x):
-    return np.argmax(x) + np.cumsum(x)[-1]
-
-
-def fill(trial, program, plain, calls):
-    ways = []
-    for _ in range(calls):
-        way = trial.next_is_plain()
-        ways.append(way)
-        trial.note(plain if way else program, way)
-    return ways
-
-
-def test_the_quicker_way_is_found_and_asked_about_again():
-    trial = Trial(4, 3)
-    assert fill(trial, 2.0, 1.0, 10) == [False] * 7 + [True] * 3
-    assert trial.plain and fill(trial, 2.0, 1.0, 90) == [True] * 90
-    # Now the program is quicker: the next trial says so.
-    fill(trial, 1.0, 2.0, 6)
-    assert not trial.plain and fill(trial, 1.0, 2.0, 50) == [False] * 50
-
-
-def test_what_takes_much_longer_is_tried_once():
-    trial = Trial(2, 3)
-    assert fill(trial, 1.0, 100.0, 200).count(True) == 1
-    assert not trial.plain
-
-
-def test_calls_that_are_not_counted_one_by_one():
-    trial = Trial(5, 2)
-    assert trial.untried() == 5 and trial.untried() == 0
-    assert fill(trial, 2.0, 1.0, 4) == [False, False, True, True]
-    assert trial.untried() == 0 and trial.plain
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """As they stand functions take no time."""
-
-    def no_time(trial, seconds, plain, note=Trial.note):
-        note(trial, 0.0 if plain else 1.0, plain)
-
-    monkeypatch.setattr(Trial, "note", no_time)
-    with mb.settings.changed(trials=True):
-        yield
-
-
-@pytest.mark.parametrize("x", [FEW, MANY], ids=["few", "many"])
-def test_results_are_the_same_either_way(quick, x):
-    f = agree(small, x, turns=40)
-    (program,) = f.programs.values()
-    assert program.trial.plain
-    assert "as it stands" in f.explain(H(x)).facts["runs"]
-
-
-def test_arguments_are_written_either_way(quick):
-    def step(x, y):
-        x[1:] += y[:-1]
-        y *= 0.5
-        return x.max(), x
-
-    agree(step, FEW.copy(), FEW[::-1].copy(), turns=30)
-
-
-@pytest.mark.parametrize("how", [{"whole": True}, {"sizes": "any"}, {"assume_finite": True}])
-def test_what_was_asked_of_a_program_holds_for_all_calls(quick, how):
-    f = mb.compile(small, **how)
-    for _ in range(20):
-        f(H(FEW))
-    assert all(p.trial is None for p in f.programs.values())
-
-
-def test_loops_of_a_program_and_what_may_fail_half_way_are_not_tried(quick):
-    def newton(a):
-        return mb.while_loop(lambda s: mb.max(mb.abs(s * s - a)) > 1e-12, lambda s: 0.5 * (s + a / s), a)
-
-    def writes(x, k):
-        x[k] = 1.0
-
-    f, g = mb.compile(newton), mb.compile(writes)
-    for _ in range(20):
-        f(H([4.0, 9.0]))
-        g(H([4.0, 9.0]), H(np.array([1])))
-    assert all(p.trial is None for h in (f, g) for p in h.programs.values())
-
-
-@pytest.mark.parametrize("make", [mb.CuArray, mb.DArray[mb.HostArray]])
-def test_elsewhere_nothing_is_tried(quick, make):
-    f = mb.compile(lambda x: x * 2 + 1)
-    for _ in range(20):
-        f(make(FEW))
-    assert all(p.trial is None for p in f.programs.values())
-
-
-def walk(x):
-    turns = 0
-    while x.sum() < 40:
-        x = np.sqrt(x * x + 1.0)
-        turns += 1
-    return x, turns
-
-
-def test_pieces_are_tried_by_size(quick):
-    f = agree(walk, np.zeros(4), turns=3)
-    assert "walk() runs as it stands" not in repr(f.explain(H(np.zeros(4))))
-    tried = [t for p in f.pieces.pieces for t in p.trials.values() if t.plain]
-    assert tried and "runs as it is: a call takes" in repr(f.explain(H(np.zeros(4))))
-
-
-def test_a_function_in_pieces_is_tried_as_it_stands(quick):
-    f = agree(walk, np.zeros(4), turns=20)
-    assert "walk() runs as it stands: a call takes" in f.explain(H(np.zeros(4))).title
-
-
-def test_without_trials_all_calls_are_those_of_a_program(quick):
-    f, g = mb.compile(small), mb.compile(walk)
-    with mb.settings.changed(trials=False):
-        for _ in range(20):
-            f(H(FEW))
-            g(H(np.zeros(4)))
-    assert all(p.trial is None for p in f.programs.values())
-    assert not g.pieces.trials and not any(p.trials for p in g.pieces.pieces)
-
-
-def test_size_classes():
-    with mb.settings.changed(trials=True):
-        _size_classes()
-
-
-def _size_classes():
-    assert trials.size_class([H(np.zeros(3)), 1.0]) == trials.size_class([H(np.zeros(2))])
-    assert trials.size_class([H(np.zeros(3))]) != trials.size_class([H(np.zeros(300))])
-    assert trials.size_class([1.0]) == trials.size_class([mb.CuArray(np.zeros(3))]) == 0
 
 
 # Functions that are made at each call

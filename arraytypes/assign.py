@@ -264,20 +264,24 @@ def write(dest: Any, source: Any) -> None:
     native.in_c.compute_readers(leaf)
     reads = readers(source, leaf)
     part = None if whole else shown_leaf(dest, leaf)
-    if nobody_else(leaf, source, reads, part):
-        target = part or leaf
-        if harmless(target, exact, reads):
+    target = part or leaf
+    free, in_place = nobody_else(leaf, source, reads, part), harmless(target, exact, reads)
+    if free and in_place:
+        execute(family, target, as_tree(source))
+        if whole:
+            # A reduction of the old contents must not be found by one of the new.
+            leaf.reducers = None
+        if exact and source.value is None:
+            settle(cast(Broadcasted, source), target)
+        return
+    small = not whole and 2 * target.view.size <= leaf.view.size
+    if not in_place and (small or (recording.active and recording.stays(leaf))):
+        # It overlaps what it reads, and is small beside the rest: by way of a value of its own. (Over processes
+        # in any case: what they send may not depend on what other threads of one of them hold or compute.)
+        if free or getattr(root, "communicates", False):
+            source, exact = force_temporary(family, as_tree(source)), False
+        if free:
             execute(family, target, as_tree(source))
-            if whole:
-                # A reduction of the old contents must not be found by one of the new.
-                leaf.reducers = None
-            if exact and source.value is None:
-                settle(cast(Broadcasted, source), target)
-            return
-        small = not whole and 2 * target.view.size <= leaf.view.size
-        if small or (recording.active and recording.stays(leaf)):
-            # It overlaps what it reads, and is small beside the rest: by way of a value of its own.
-            execute(family, target, as_tree(force_temporary(family, as_tree(source))))
             return
     if recording.active and recording.stays(leaf):
         # A graph writes where it was told to: it is the readers that go to other memory.
@@ -294,7 +298,10 @@ def write(dest: Any, source: Any) -> None:
             settle(cast(Broadcasted, source), fresh)
     else:
         copy_around(family, fresh, leaf, shown_leaf(dest, leaf))
-        execute(family, shown_leaf(dest, fresh), as_tree(source))
+        target = shown_leaf(dest, fresh)
+        execute(family, target, as_tree(source))
+        if exact and source.value is None:
+            settle(cast(Broadcasted, source), target)
     root._node = fresh
 
 

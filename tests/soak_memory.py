@@ -6,7 +6,8 @@ python -m tests.soak_memory --kinds cuda --part 2/8             # on simulated c
 python -m tests.soak_memory --ranks 2 --kinds dist             # over processes
 
 Each call is repeated, after some that fill caches, and then resident memory, the memory that Python handed out,
-its objects, threads and open files are what they were. What grows is printed, with how much a turn, and the
+its objects, threads and open files are what they were, and so are the references to what there is once (None,
+dtypes, types), of which a lost one costs no memory. What grows is printed, with how much a turn, and the
 command fails. What one turn adds must be added in each of several rounds: a cache that fills up is no leak.
 """
 
@@ -33,13 +34,14 @@ os.environ.setdefault("MIRABELLE_CUDA", "simulated")
 WAYS = ("eager", "hot", "compiled", "differentiated", "large", "programs")
 ROUNDS = 3
 # What a turn may add and a round, as noise (counting itself takes some): bytes of resident memory, blocks of
-# Python's memory, its objects, threads, files.
+# Python's memory, its objects, threads, files, references to what there is once.
 NOISE = {
     "resident": (96.0, 1 << 16),
     "blocks": (0.2, 24),
     "objects": (0.1, 12),
     "threads": (0.0, 0),
     "files": (0.0, 0),
+    "references": (0.2, 48),
 }
 # A large array has so many times the rows of a small one.
 LARGE = 3000
@@ -54,13 +56,30 @@ class Counts:
     objects: int
     threads: int
     files: int
+    references: int
 
     @classmethod
     def now(cls) -> Counts:
         gc.collect()
         folder = Path("/proc/self/fd")
         files = len(list(folder.iterdir())) if folder.exists() else 0
-        return cls(resident(), sys.getallocatedblocks(), len(gc.get_objects()), threading.active_count(), files)
+        references = sum(map(sys.getrefcount, _singles()))
+        blocks, objects = sys.getallocatedblocks(), len(gc.get_objects())
+        return cls(resident(), blocks, objects, threading.active_count(), files, references)
+
+
+@functools.cache
+def _singles() -> tuple[Any, ...]:
+    """What there is once, and what our part in C takes references to."""
+    import numpy as np
+
+    from mirabelle.dispatch import tree
+
+    dtypes = [np.dtype(c) for c in "?bBhHiIlLefdgFD"]
+    types = [x for x in vars(tree).values() if isinstance(x, type)]
+    numpys = [np.ndarray, np.float64, np.int64, np.bool_, np.generic, *map(type, dtypes)]
+    pythons = [None, True, False, NotImplemented, Ellipsis, (), int, float, tuple, list, dict]
+    return (*pythons, *numpys, *dtypes, *types)
 
 
 def resident() -> int:

@@ -1,6 +1,7 @@
 """Programs that differ between ranks end in an error on all of them, which names both lines."""
 
 import re
+import threading
 import time
 
 import numpy as np
@@ -9,7 +10,8 @@ from mismatches import PROGRAMS, equal_sums_in_other_order, right
 from test_mpi import run  # noqa: F401 (a fixture)
 
 import mirabelle as mb
-from mirabelle.arraytypes.distributed import marks
+from mirabelle.arraytypes import assign
+from mirabelle.arraytypes.distributed import marks, moving, statements
 from mirabelle.arraytypes.distributed.marks import marked, mixed, named
 from mirabelle.dispatch.errors import CommunicationError
 from tests.fakenccl import Threads, installed
@@ -118,6 +120,76 @@ def test_messages_between_cards_are_compared_by_the_host(ranks):
     with mb.settings.changed(cuda="simulated", check_collectives=True), installed(Threads()):
         for e in fails_on_ranks(ranks, program):
             assert str(e).count("test_mismatches.py:") == 2, str(e)
+
+
+def random_writes(seed):
+    """Statements that write parts of arrays, of each other and of themselves, pending or computed."""
+    r = np.random.default_rng(seed)
+    lines = []
+    for _ in range(12):
+        x, y = r.choice(["x", "y", "z"], 2)
+        parts = ["[1:]", "[:-1]", "[2:7]", "[::-1][1:]", "[3:]", "[:2]"]
+        p = parts[r.integers(6)]
+        same = {
+            "[1:]": "[:-1]",
+            "[:-1]": "[1:]",
+            "[2:7]": "[4:9]",
+            "[::-1][1:]": "[1:]",
+            "[3:]": "[:-3]",
+            "[:2]": "[-2:]",
+        }
+        value = f"{y}{same[p]}{r.choice(['', ' * 0.5', ' + ' + x + p])}"
+        kind = r.integers(7)
+        if kind < 3:
+            lines.append(f"{x}{p} = {value}")
+        elif kind == 3:
+            lines.append(f"t = {y} * 2 - {x}")
+            lines.append(f"{r.choice(['x', 'y', 'z'])}{p} = t{p}")
+            lines.append(f"{r.choice(['x', 'y', 'z'])} = mb.pad(t[1:], (1, 0)) + mb.pad(t[:-1], (0, 1))")
+        elif kind == 4:
+            lines.append(f"t = {y}[1:] * 2 - {x}[:-1]")
+            lines += [f"{name}{p} = t" for name, p in zip(r.permutation(["x", "y", "z"]), ["[1:]", "[:-1]"])]
+        elif kind == 5:
+            lines.append(f"{x} += {y}.sum() / 100")
+        else:
+            lines.append(f"{x}{p} += {value}")
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("size", [9, 3000])
+def test_what_else_a_process_does_changes_no_message(monkeypatch, seed, size):
+    """Whether memory is written in place may be another thing on each rank, and what they send is not."""
+    lines = random_writes(seed)
+    nobody_else, r = assign.nobody_else, np.random.default_rng(seed)
+    busy = [r.random(500) < share for share in (0.0, 0.5, 1.0)]
+
+    def sometimes(*args):
+        name = threading.current_thread().name
+        if name.startswith("rank"):
+            turn = calls[name] = calls.get(name, -1) + 1
+            if busy[int(name.split()[1])][turn % 500]:
+                return False
+        return nobody_else(*args)
+
+    calls = {}
+
+    def program(comm):
+        here = {"mb": mb}
+        for k, name in enumerate("xyz"):
+            here[name] = mb.DArray[mb.HostArray](np.random.default_rng(k).normal(size=size), comm=comm)
+        for line in lines:
+            exec(line, here)
+        return [mb.to_numpy(here[name]) for name in "xyz"]
+
+    for module in (assign, statements, moving):
+        monkeypatch.setattr(module, "nobody_else", sometimes)
+    expected = {"mb": np, **{n: np.random.default_rng(k).normal(size=size) for k, n in enumerate("xyz")}}
+    for line in lines:
+        exec(line, expected)
+    for found in on_ranks(3, program):
+        for name, f in zip("xyz", found, strict=True):
+            np.testing.assert_allclose(f, expected[name], rtol=1e-9, atol=1e-9, err_msg="\n".join(lines))
 
 
 @pytest.mark.parametrize(("ranks", "checks"), [(3, 0), (2, 1)])

@@ -72,7 +72,7 @@ def test_what_grows_is_found(what, tmp_path):
             held.append((tmp_path / "x").open("w"))
 
     try:
-        found = soak_memory.growth(leak, 12 if what == "threads" else 150)
+        found = soak_memory._growth(leak, 12 if what == "threads" else 150)
         assert found[what] > 0
     finally:
         end.set()

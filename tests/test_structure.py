@@ -308,8 +308,6 @@ def test_no_file_is_left_to_grow():
 COUNTS = {
     # Of NumPy's arrays, which count who holds their memory; of users' arrays, for what is worth storing.
     "dispatch/csrc/owners.c": 5,
-    # Of the memory of a card that a program gave its results in: has everybody let go of it?
-    "backends/gpu/plans.py": 4,
 }
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -646,27 +645,21 @@ class Results:
                 continue
             self.small.append((self.nbytes, shape, strides, dtype, size, contiguous, layout))
             self.nbytes += -(-nbytes // 256) * 256
-        self.memories: list[_Memory] = []
+        # What nobody holds any more; the last that came back goes out first.
+        self.free: list[tuple[Any, int]] = []
 
     def forget(self) -> None:
         """What there is belongs to another stream."""
-        self.memories.clear()
+        self.free = []
 
     def new(self) -> list[Any]:
         if not self.nbytes:
             return [self.inner._empty(shape, dtype) for shape, dtype in self.shapes]
-        memory = None
-        for known in self.memories:
-            if known.is_free():
-                memory = known
-                break
-        if memory is None:
-            memory = _Memory(*self.allocate(self.nbytes))
-            memory.settle()
-            if len(self.memories) >= CALLS:
-                del self.memories[0]
-            self.memories.append(memory)
-        owner, start, kind = memory.owner, memory.start, self.inner.view_type
+        try:
+            memory, start = self.free.pop()
+        except IndexError:
+            memory, start = self.allocate(self.nbytes)
+        owner, kind = Lent(memory, start, self.free), self.inner.view_type
         made = []
         for i, how in enumerate(self.small):
             if how is None:
@@ -681,25 +674,17 @@ class Results:
         return made
 
 
-class _Memory:
-    """Memory that was given out; does anybody hold it?"""
+class Lent:
+    """Memory of some results, which all of them hold: with the last of them it comes back."""
 
-    __slots__ = ("alone", "alone_below", "below", "owner", "start")
+    __slots__ = ("back", "memory", "start")
 
-    def __init__(self, owner: Any, start: int) -> None:
-        self.owner = owner
-        self.start = start
-        # CuPy's pointers may go, and others to the same memory be there.
-        self.below = getattr(owner, "mem", owner)
-        self.alone = self.alone_below = -1
+    def __init__(self, memory: Any, start: int, back: list[tuple[Any, int]]) -> None:
+        self.memory, self.start, self.back = memory, start, back
 
-    def settle(self) -> None:
-        """From now on nobody else has it."""
-        self.alone = getrefcount(self.owner)
-        self.alone_below = getrefcount(self.below)
-
-    def is_free(self) -> bool:
-        return getrefcount(self.owner) == self.alone and getrefcount(self.below) == self.alone_below
+    def __del__(self) -> None:
+        if len(self.back) < CALLS:
+            self.back.append((self.memory, self.start))
 
 
 _new = object.__new__

@@ -54,6 +54,14 @@ def relaxation_in_place(xp: Any, a: Any, b: Any, turns: int) -> Any:
     return a
 
 
+def updates_in_place(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    for _ in range(turns):
+        a += b
+        a *= 0.5
+        a -= 0.25 * b
+    return a
+
+
 def oscillator(xp: Any, a: Any, v: Any, turns: int) -> Any:
     for _ in range(turns):
         f = -a
@@ -216,6 +224,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "c = a*b + 1.5; a = c/(c + 1.0)": two_names,
     "a = a + 0.01*(b - a)": relaxation,
     "a += 0.01*(b - a)": relaxation_in_place,
+    "a += b; a *= 0.5; a -= 0.25*b": updates_in_place,
     "f = -a; v = v + 0.01*f; a = a + 0.01*v": oscillator,
     "Runge-Kutta 4 of -u*b": runge_kutta,
     "new = 0.5*(a + b/(a + 1.0)); max; a = new": until_converged,

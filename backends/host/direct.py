@@ -416,7 +416,7 @@ def _(array: Any, index: type, value: type) -> Any:
 
 # From so many bytes on, finding out that a result may be written where it belongs takes less time than to have
 # it in other memory, which the caches must hold too.
-_IN_PLACE = 1 << 16
+_IN_PLACE = 1 << 14
 
 
 def in_place(leaf: Leaf, tree: Broadcasted) -> bool:

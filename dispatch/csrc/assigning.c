@@ -217,15 +217,17 @@ set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     return done;
 }
 
-/* Results of so many bytes are better written where they belong than to memory of their own (as direct.py has it). */
-#define IN_PLACE (1 << 16)
+/* Results of so many bytes are better written where they belong than to memory of their own (as direct.py has it), and
+   where that cannot be, of so many Python is asked how. */
+#define IN_PLACE (1 << 14)
+#define LARGE (1 << 16)
 
 /* Have a tree that was met before computed, if it is small: 0, or -1 if somebody interrupts. */
 static int
 compute_known(Setter *self, PyObject *value)
 {
     PyObject *tree = VERSION_OF(value);
-    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree) || shape_size(((Node *)tree)->shape) * 8 >= IN_PLACE)
+    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree) || shape_size(((Node *)tree)->shape) * 8 >= LARGE)
         return 0;
     Py_INCREF(tree); /* (others may run, and give the array another) */
     PyObject *leaf = evaluated_again(self->known, tree, 0);
@@ -236,6 +238,69 @@ compute_known(Setter *self, PyObject *value)
     return left_to_python() ? 0 : -1;
 }
 
+/* One operation on doubles, where the contents lie that it reads: 1 done, 0 left, perhaps with an error. */
+static int
+operated_over(Leaf *leaf, Node *node)
+{
+    PyArrayObject *memory = (PyArrayObject *)leaf->view;
+    Py_ssize_t n = PyTuple_GET_SIZE(node->args);
+    PyObject *values[2];
+    int mine = IN_PLACE_ONLY;
+    if (n > 2 || DTYPE(memory) != state.float64 || !PyArray_ISCARRAY(memory) || PyArray_NDIM(memory) == 0 ||
+        !has_shape(memory, node->shape))
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *a = PyTuple_GET_ITEM(node->args, i);
+        if (!IS_LEAF(a) && !PyFloat_CheckExact(a) && !PyLong_CheckExact(a))
+            return 0;
+        values[i] = IS_LEAF(a) ? ((Leaf *)a)->view : a;
+        if (a == (PyObject *)leaf)
+            mine |= 1 << i;
+        else if (IS_LEAF(a) && !IS_ARRAY(values[i]))
+            return 0;
+    }
+    PyObject *function = PyObject_GetAttr(node->sig, state.direct);
+    PyObject *out = function == NULL ? NULL : operated(function, values, (int)n, node->shape, mine);
+    Py_XDECREF(function);
+    Py_XDECREF(out);
+    if (out == leaf->view)
+        count_operation(node->args, leaf);
+    return out == leaf->view;
+}
+
+/* Compute a tree that was met before where the contents lie that its last operation reads, if nobody else has them:
+   1 done, 0 left, -1 somebody interrupts. (As `in_place` in direct.py, which looks at trees that are not known yet.) */
+static int
+write_over(Setter *self, Leaf *leaf, Node *node)
+{
+    PyObject *args = node->args;
+    if (has_value(node) || args == NULL || !PyTuple_CheckExact(args) || !IS_ARRAY(leaf->view) || leaf->root != Py_None ||
+        leaf->parts != NULL || shape_size(node->shape) * 8 < IN_PLACE || !adopted(leaf) || !unobserved() || !unchanged())
+        return 0;
+    Py_ssize_t uses = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+        uses += PyTuple_GET_ITEM(args, i) == (PyObject *)leaf;
+    int done = uses == 0 ? 0 : may_write(leaf, uses, NULL, 0);
+    if (done <= 0)
+        return done;
+    PyObject *dtype = PyObject_GetAttrString((PyObject *)node, "dtype");
+    if (dtype == NULL || dtype != leaf->dtype)
+        done = 0;
+    Py_XDECREF(dtype);
+    Py_INCREF(leaf); /* (others may run) */
+    Py_INCREF(node);
+    if (done)
+        done = operated_over(leaf, node) || (!PyErr_Occurred() && stored_again(self->known, (PyObject *)node, leaf->view) > 0);
+    if (done) {
+        leaf->writes++;
+        Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
+        settle(node, (Leaf *)Py_NewRef(leaf));
+    }
+    Py_DECREF(node);
+    Py_DECREF(leaf);
+    return left_to_python() ? done : -1;
+}
+
 /* Give an array the version that was just computed for it: the next write parts them, and who reads the old one keeps
    it. 1 done, 0 left, -1 somebody interrupts. */
 static int
@@ -243,7 +308,14 @@ share_version(Setter *self, PyObject *x, PyObject *value)
 {
     if (is_read_only(x) || VERSION_OF(x) == NULL)
         return 0;
-    if (compute_readers(VERSION_OF(x)) < 0 || compute_known(self, value) < 0)
+    if (compute_readers(VERSION_OF(x)) < 0)
+        return -1;
+    if (VERSION_OF(value) != NULL && IS_NODE(VERSION_OF(value)) && IS_LEAF(VERSION_OF(x))) {
+        int done = write_over(self, (Leaf *)VERSION_OF(x), (Node *)VERSION_OF(value));
+        if (done)
+            return done;
+    }
+    if (compute_known(self, value) < 0)
         return -1;
     PyObject *before = VERSION_OF(x), *after = VERSION_OF(value);
     if (before == NULL || after == NULL || !IS_LEAF(before) || !IS_LEAF(after) || !unobserved() || !unchanged() ||
@@ -254,9 +326,9 @@ share_version(Setter *self, PyObject *x, PyObject *value)
         new->foreign != Py_False)
         return 0;
     PyArrayObject *a = (PyArrayObject *)old->view, *b = (PyArrayObject *)new->view;
-    size_t bytes = (size_t)PyArray_NDIM(a) * sizeof(npy_intp);
-    if (DTYPE(a) != DTYPE(b) || PyArray_NDIM(a) != PyArray_NDIM(b) || memcmp(PyArray_DIMS(a), PyArray_DIMS(b), bytes) ||
-        memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), bytes))
+    int nd = PyArray_NDIM(a);
+    if (DTYPE(a) != DTYPE(b) || nd != PyArray_NDIM(b) || !same_lengths(PyArray_DIMS(a), PyArray_DIMS(b), nd) ||
+        !same_lengths(PyArray_STRIDES(a), PyArray_STRIDES(b), nd))
         return 0;
     set_held(&VERSION_OF(x), Py_NewRef(after));
     return 1;

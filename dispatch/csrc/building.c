@@ -192,9 +192,8 @@ part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
 static int
 are_alike(const Part *a, const Part *b)
 {
-    size_t bytes = (size_t)a->nd * sizeof(Py_ssize_t);
-    return a->data == b->data && a->nd == b->nd && !memcmp(a->dims, b->dims, bytes) &&
-           !memcmp(a->strides, b->strides, bytes);
+    return a->data == b->data && a->nd == b->nd && same_lengths(a->dims, b->dims, a->nd) &&
+           same_lengths(a->strides, b->strides, a->nd);
 }
 
 /* What an operation gives of single numbers, or of few doubles, in memory: NULL where it is not of such (with an error

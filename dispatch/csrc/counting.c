@@ -79,8 +79,8 @@ static int
 show_the_same(PyArrayObject *a, PyArrayObject *b)
 {
     return PyArray_BYTES(a) == PyArray_BYTES(b) && DTYPE(a) == DTYPE(b) && PyArray_NDIM(a) == PyArray_NDIM(b) &&
-           !memcmp(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a) * sizeof(npy_intp)) &&
-           !memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a) * sizeof(npy_intp));
+           same_lengths(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a)) &&
+           same_lengths(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a));
 }
 
 void

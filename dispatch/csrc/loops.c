@@ -7,6 +7,8 @@
 
 /* Of more, NumPy's loops, which are made for the processor, make up for what it takes to find them. */
 #define FEW_DOUBLES 2048
+/* Where the result belongs to an operand's memory nothing is made room for: of more they take longer than kernels. */
+#define FEW_IN_PLACE 32768
 /* Of operands whose elements lie apart, so many are put side by side first. */
 #define APART 512
 /* Products of so many multiplications let other threads run. */
@@ -241,7 +243,7 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
             return NULL;
         whole = a;
         size = elements(a);
-        if (size > FEW_DOUBLES)
+        if (size > (mine & IN_PLACE_ONLY ? FEW_IN_PLACE : FEW_DOUBLES))
             return NULL;
         steps[i] = 1;
         from[i] = apart ? beside[i] : (const double *)PyArray_BYTES(a);
@@ -301,7 +303,7 @@ operated_parts(int op, const Part *parts, const double *numbers)
             for (int d = 0; d < part->nd; d++)
                 size *= part->dims[d];
         }
-        else if (part->nd != whole->nd || memcmp(part->dims, whole->dims, (size_t)part->nd * sizeof(Py_ssize_t)))
+        else if (part->nd != whole->nd || !same_lengths(part->dims, whole->dims, part->nd))
             return NULL;
         if (size < 1 || size > FEW_DOUBLES)
             return NULL;

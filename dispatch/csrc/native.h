@@ -123,6 +123,16 @@ left_to_python(void)
     return 1;
 }
 
+/* Are shapes, or strides, of so many dimensions the same? (Of none, NumPy has no memory for them.) */
+static inline int
+same_lengths(const npy_intp *a, const npy_intp *b, int nd)
+{
+    for (int d = 0; d < nd; d++)
+        if (a[d] != b[d])
+            return 0;
+    return 1;
+}
+
 /* How many elements an array has. */
 static inline Py_ssize_t
 elements(const PyArrayObject *a)
@@ -291,6 +301,8 @@ PyObject *arranged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* loops.c: what an operation gives, a new reference, into the memory of one of the operands (bits of `mine`) if they may
    be overwritten; NULL, without an error, where NumPy is to do it. */
 PyObject *operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine);
+/* (A bit beside those: of more elements, too.) */
+#define IN_PLACE_ONLY (1 << 8)
 /* A number as a double: 1, or 0 if it is none that NumPy would take as one here. */
 int as_double(PyObject *x, double *value);
 /* In the order of `state.operations`: of two operands, of one, what compares two, and what is of integers alone. */

@@ -422,22 +422,13 @@ _IN_PLACE = 1 << 14
 def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     """Write a tree that was met before to the memory of a leaf, which its last operation reads, if nobody else
     does; else do nothing."""
-    args = tree.args
-    if args is None or leaf.root is not None or leaf.parts or tree.sig.out != leaf.dtype or recording.active:
+    if recording.active:
         return False
     reductions_first(tree)  # (those of what is written read it)
-    uses = sum(a is leaf for a in tree.args or ())
-    if not uses or not may_write(leaf, uses):
-        return False
-    view = leaf.view
-    if not shortcuts.stored(tree, view):
-        return False
-    leaf.writes += 1
-    leaf.reducers = None
-    tree.value = leaf
-    tree.args = None
-    tree.size = 0
-    return True
+    done = in_c.written_over(shortcuts.known, leaf, tree)
+    if done is None:
+        shortcuts.meant_for(tree, leaf.view)
+    return done is True
 
 
 def into_shared(leaf: Leaf, new: Any) -> bool:

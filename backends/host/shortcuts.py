@@ -88,8 +88,13 @@ def stored(node: Broadcasted, target: Any) -> bool:
         return False
     if in_c.stored_again(known, node, target):
         return True
-    note(node, 4, lambda: _Stored(node, None, target).made())
+    meant_for(node, target)
     return False
+
+
+def meant_for(node: Broadcasted, target: Any) -> None:
+    """Note a tree that was to be written to memory, and that nothing knew."""
+    note(node, 4, lambda: _Stored(node, None, target).made())
 
 
 def _settled(node: Any) -> bool:

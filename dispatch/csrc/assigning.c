@@ -269,9 +269,9 @@ operated_over(Leaf *leaf, Node *node)
 }
 
 /* Compute a tree that was met before where the contents lie that its last operation reads, if nobody else has them:
-   1 done, 0 left, -1 somebody interrupts. (As `in_place` in direct.py, which looks at trees that are not known yet.) */
-static int
-write_over(Setter *self, Leaf *leaf, Node *node)
+   1 done, 2 nothing knows the tree, 0 it may not be, -1 somebody interrupts. */
+int
+written_over(PyObject *known, Leaf *leaf, Node *node)
 {
     PyObject *args = node->args;
     if (has_value(node) || args == NULL || !PyTuple_CheckExact(args) || !IS_ARRAY(leaf->view) || leaf->root != Py_None ||
@@ -280,17 +280,19 @@ write_over(Setter *self, Leaf *leaf, Node *node)
     Py_ssize_t uses = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
         uses += PyTuple_GET_ITEM(args, i) == (PyObject *)leaf;
-    int done = uses == 0 ? 0 : may_write(leaf, uses, NULL, 0);
-    if (done <= 0)
-        return done;
+    int may = uses == 0 ? 0 : may_write(leaf, uses, NULL, 0);
+    if (may <= 0)
+        return may;
     PyObject *dtype = PyObject_GetAttrString((PyObject *)node, "dtype");
-    if (dtype == NULL || dtype != leaf->dtype)
-        done = 0;
+    may = dtype != NULL && dtype == leaf->dtype;
     Py_XDECREF(dtype);
+    if (!may)
+        return left_to_python() ? 0 : -1;
     Py_INCREF(leaf); /* (others may run) */
     Py_INCREF(node);
-    if (done)
-        done = operated_over(leaf, node) || (!PyErr_Occurred() && stored_again(self->known, (PyObject *)node, leaf->view) > 0);
+    int done = operated_over(leaf, node);
+    if (!done && !PyErr_Occurred())
+        done = stored_again(known, (PyObject *)node, leaf->view) > 0;
     if (done) {
         leaf->writes++;
         Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
@@ -298,7 +300,7 @@ write_over(Setter *self, Leaf *leaf, Node *node)
     }
     Py_DECREF(node);
     Py_DECREF(leaf);
-    return left_to_python() ? done : -1;
+    return !left_to_python() ? -1 : done ? 1 : 2;
 }
 
 /* Give an array the version that was just computed for it: the next write parts them, and who reads the old one keeps
@@ -311,8 +313,8 @@ share_version(Setter *self, PyObject *x, PyObject *value)
     if (compute_readers(VERSION_OF(x)) < 0)
         return -1;
     if (VERSION_OF(value) != NULL && IS_NODE(VERSION_OF(value)) && IS_LEAF(VERSION_OF(x))) {
-        int done = write_over(self, (Leaf *)VERSION_OF(x), (Node *)VERSION_OF(value));
-        if (done)
+        int done = written_over(self->known, (Leaf *)VERSION_OF(x), (Node *)VERSION_OF(value));
+        if (done < 0 || done == 1)
             return done;
     }
     if (compute_known(self, value) < 0)

@@ -173,6 +173,17 @@ known_stored(PyObject *module, PyObject *const *args, Py_ssize_t n)
 }
 
 static PyObject *
+known_over(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyDict_CheckExact(args[0]) || !IS_LEAF(args[1]) || !IS_NODE(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "written_over(known, leaf, tree)");
+        return NULL;
+    }
+    int done = written_over(args[0], (Leaf *)args[1], (Node *)args[2]);
+    return done < 0 ? NULL : done == 2 ? Py_NewRef(Py_None) : PyBool_FromLong(done);
+}
+
+static PyObject *
 known_halo(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 5 || !PyDict_CheckExact(args[0])) {
@@ -227,6 +238,9 @@ static PyMethodDef methods[] = {
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
     {"evaluated_again", (PyCFunction)(void (*)(void))known_value, METH_FASTCALL,
      "The value of a tree that was met before, or None."},
+    {"written_over", (PyCFunction)(void (*)(void))known_over, METH_FASTCALL,
+     "Write a tree that was met before where the contents lie that its last operation reads, if nobody else has them;\n"
+     "None where nothing knows it."},
     {"stored_again", (PyCFunction)(void (*)(void))known_stored, METH_FASTCALL,
      "Write a tree that was met before to memory of its own."},
     {"halo_again", (PyCFunction)(void (*)(void))known_halo, METH_FASTCALL,

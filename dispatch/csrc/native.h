@@ -293,6 +293,7 @@ int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
 PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 /* Write a tree that was met before to memory whose writer has looked after aliasing: 1 done, 0 not met, -1 an error. */
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
+int written_over(PyObject *known, Leaf *leaf, Node *node);
 PyObject *inspected(PyObject *tree);
 
 /* arranging.c: how the operands of a launch lie in memory, as a function of the module. */

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mirabelle.dispatch.forks import ForkLock
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -234,6 +236,10 @@ TABLE: tuple[Setting, ...] = (
 _BY_NAME = {s.name: s for s in TABLE}
 
 
+# Who is told of values hears them in the order in which they are set, whichever threads set them.
+_TELLING = ForkLock()
+
+
 class Settings:
     """The settings in force, as attributes; `python -m mirabelle settings` lists them with what they do.
 
@@ -304,15 +310,18 @@ class Settings:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
             raise AttributeError(f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}.")
-        self.__dict__[name] = _BY_NAME[name].checked(value)
-        if name == "tree_limit" and self.node_limit >= 0:
-            self.__dict__["node_limit"] = value
-        self._tell()
+        checked = _BY_NAME[name].checked(value)
+        with _TELLING:
+            self.__dict__[name] = checked
+            if name == "tree_limit" and self.node_limit >= 0:
+                self.__dict__["node_limit"] = value
+            self._tell()
 
     def hurry(self, now: bool) -> None:
         """Have every new node looked at (an eager block is open somewhere), or no longer."""
-        self.__dict__["node_limit"] = -1 if now else self.tree_limit
-        self._tell()
+        with _TELLING:
+            self.__dict__["node_limit"] = -1 if now else self.tree_limit
+            self._tell()
 
     def _tell(self) -> None:
         for told in self._watching:

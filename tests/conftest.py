@@ -23,6 +23,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Cards are simulated, unless `python -m tests.gpu` asks for a real one.
 os.environ.setdefault("MIRABELLE_CUDA", "simulated")
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -116,6 +117,14 @@ def settings_as_they_were():
     for name, value in before.items():
         if getattr(mb.settings, name) != value:
             setattr(mb.settings, name, value)
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_its_own(request, monkeypatch):
+    """A file's random numbers begin anew with each test: they do not depend on which others ran before."""
+    if isinstance(getattr(request.module, "RNG", None), np.random.Generator):
+        monkeypatch.setattr(request.module, "RNG", np.random.default_rng(5))
+    yield
 
 
 @pytest.fixture(scope="module")

@@ -120,14 +120,14 @@ def settings_as_they_were():
 
 
 @pytest.fixture(autouse=True)
-def numbers_of_its_own(request, monkeypatch):
+def numbers_of_its_own(request):
     """A file's random numbers begin anew with each test: they do not depend on which others ran before."""
+    # (Not by `monkeypatch`, which would then be undone after all that tests change by other fixtures.)
     if isinstance(getattr(request.module, "RNG", None), np.random.Generator):
-        monkeypatch.setattr(request.module, "RNG", np.random.default_rng(5))
-    yield
+        request.module.RNG = np.random.default_rng(5)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def trees():
     """Few elements wait in trees, as many do: for tests of what is done with trees."""
     with mb.settings.changed(immediate_size=0, brief_size=0):

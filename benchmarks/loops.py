@@ -22,9 +22,9 @@ from benchmarks._measure import check, geometric_mean, store, warm_up
 from benchmarks._table import show
 from benchmarks.gpu._card import Card
 
-SIZES = (10, 500, 20_000, 200_000, 2_000_000)
+SIZES = (10, 500, 4_000, 20_000, 200_000, 2_000_000)
 # At least so many times NumPy's speed, by size.
-WANTED = dict(zip(SIZES, (0.7, 0.9, 1.2, 1.5, 2.0), strict=True))
+WANTED = dict(zip(SIZES, (0.7, 0.9, 1.0, 1.2, 1.5, 2.0), strict=True))
 # Elements that a measurement goes through at most, and its turns at most.
 WORK, TURNS = 4_000_000, 2_000
 ROUNDS = 5

@@ -478,12 +478,32 @@ shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
     return view;
 }
 
+/* Of an array that waits, and that is computed whole whoever asks for one of its elements: have it computed. */
+static void
+compute_for_element(PyObject *x, PyObject *index)
+{
+    PyObject *node = VERSION_OF(x);
+    if (node == NULL || !IS_NODE(node) || has_value((Node *)node) || !PyLong_CheckExact(index) ||
+        !PyTuple_CheckExact(((Node *)node)->shape) || PyTuple_GET_SIZE(((Node *)node)->shape) != 1 ||
+        shape_size(((Node *)node)->shape) > state.brief)
+        return;
+    Py_INCREF(node); /* (others may run, and give the array another) */
+    compute_few(x);
+    if (!PyErr_Occurred() && has_value((Node *)node) && VERSION_OF(x) == node)
+        set_held(&VERSION_OF(x), Py_NewRef(((Node *)node)->value));
+    Py_DECREF(node);
+}
+
 static PyObject *
 getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     Getter *self = (Getter *)callable;
     PyObject *made = NULL, *index = NULL;
     if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
+        if (self->element != NULL && !self->parts && !self->wrapped)
+            compute_for_element(args[0], args[1]);
+        if (PyErr_Occurred())
+            return NULL;
         if (!self->parts)
             made = shown_by(self, args[0], args[1], args[1]);
         else if ((index = composed_index(args[0], args[1])) != NULL)

@@ -1,6 +1,9 @@
 """Settings: one table, read from the environment, documented from itself."""
 
 import pathlib
+import sys
+import threading
+import time
 
 import pytest
 
@@ -91,3 +94,34 @@ def test_the_page_in_docs_is_up_to_date():
 def test_repr_shows_values_and_help():
     text = repr(mb.settings)
     assert "MIRABELLE_NUM_THREADS=2" in text and TABLE[0].help in text
+
+
+def test_what_is_told_last_is_what_holds():
+    """Whichever threads set values: the part in C, which is told of them, would go on with others."""
+    told, before = [], mb.settings.brief_size
+
+    def watch(s):
+        value = s.brief_size
+        time.sleep(0)  # (others may run, as they may anywhere)
+        told.append(value)
+
+    mb.settings.watch(watch)
+
+    def work(k):
+        for value in range(30):
+            mb.settings.brief_size = 1000 * k + value
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2, 3)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            assert told[-1] == mb.settings.brief_size
+    finally:
+        sys.setswitchinterval(interval)
+        mb.settings._watching.remove(watch)
+        mb.settings.brief_size = before

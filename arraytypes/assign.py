@@ -39,6 +39,7 @@ from mirabelle.arraytypes.elementwise import (
 from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, write_at
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
+from mirabelle.arraytypes.numberedparts import followers
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import native, policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -74,7 +75,7 @@ def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
         and value._how == dest._how
     ):
         return dest  # x[i] += v ends in x[i] = x[i]
-    check_writable(dest)
+    behind = check_writable(dest, followed=True)
     source = source_version(dest, value)
     check_fits(source.shape, dest.shape)
     if not np.can_cast(source.dtype, dest.dtype, casting):
@@ -85,6 +86,8 @@ def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
         )
     warn_if_discarding(source.dtype, dest.dtype)
     write(dest, source)
+    if behind is not None:
+        behind._copy_of.follow(behind)
     return dest
 
 
@@ -101,11 +104,13 @@ def _(dest: AbstractArray, src: Broadcasted | Reduced) -> Any:
 
 def write_safely(dest: Any, src: Broadcasted | Reduced) -> Any:
     """Write a tree to a destination it may read anywhere: what `copyto` does when a user calls it."""
-    check_writable(dest)
+    behind = check_writable(dest, followed=True)
     check_fits(src.shape, dest.shape)
     if src.value is None and family_of_version(src) is not leaf_family(type(dest)):
         raise_places("copyto", (dest, wrap(family_of_version(src), src)))
     write(dest, src)
+    if behind is not None:
+        behind._copy_of.follow(behind)
     return dest
 
 
@@ -115,7 +120,9 @@ def _(dest: AbstractArray, src: Scalar | np.ndarray | list | tuple) -> Any:
     return verbs.assign(dest, src)
 
 
-def check_writable(dest: Any) -> None:
+def check_writable(dest: Any, followed: bool = False) -> Any:
+    """Refuse a write to what is read-only. The array whose memory is written, if others follow its writes; who
+    writes without seeing to that (not `followed`) is refused then."""
     x = dest
     while isinstance(x, Wrapper):
         if not x.writable:
@@ -124,7 +131,11 @@ def check_writable(dest: Any) -> None:
                 "several places. Copy it first: `x = mb.copy(x)`."
             )
         x = x._parent
-    check_no_copy(x)
+    behind = None
+    if hasattr(x, "_copy_of"):
+        behind = x if followers(x) is not None else check_no_copy(x)
+        if behind is not None and not followed:
+            check_apart(x)
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
         if leaf.recalled("protected"):
@@ -135,6 +146,18 @@ def check_writable(dest: Any) -> None:
             "assignment destination is read-only: it shares the memory of a read-only array of "
             f"{'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}. Copy it first: "
             "`x = mb.copy(x)`."
+        )
+    return behind
+
+
+def check_apart(x: Any) -> None:
+    """Refuse to hand out the memory of an array that others follow: nobody sees what is written there."""
+    known = x._copy_of
+    if known.back is not None or any(part() is not None for part in known.parts):
+        raise ValueError(
+            "An array is handed to what writes to its memory, and a part of it was picked by a number that is "
+            "computed on a card or in a program, `part = x[k]`, or it is such a part: the other would not "
+            "follow. Copy it: `part = mb.copy(x[k])`."
         )
 
 

@@ -60,8 +60,8 @@ class DenseArray(OfDtype[D], AbstractArray, _native.Handle):
     # Set, of an array without axes, where a constructor made it (`constructed`).
     _constructed: bool
     # Set where it is a copy of what NumPy would show as a view, which nobody may write to: the name of the
-    # type of that array (`read_only_copy`).
-    _copy_of: str
+    # type of that array (`read_only_copy`). Or what follows each write to it (see numberedparts.py).
+    _copy_of: Any
     # The type without parameters, and where its data is: set by each subclass.
     family: type[DenseArray]
     home: Place

@@ -542,7 +542,7 @@ def power_method(base: type, exponent: type) -> Any:
     if issubclass(exponent, np.signedinteger) and np.result_type(base.dtype, exponent).kind in "biu":
 
         def of_number(x: Any, n: Any) -> Any:
-            return build(x, n) if n >= 0 else refuse_negative_power(int(n))
+            return build(x, n) if n >= 0 or not x.size else refuse_negative_power(int(n))
 
         return of_number
     if exponent is not int:
@@ -562,7 +562,7 @@ def power_method(base: type, exponent: type) -> Any:
             return verbs.positive(x)
         if n < 0 and kind in "biu":
             check_scalar(n, x.dtype if kind != "b" else np.dtype(np.int8))
-            refuse_negative_power(n)
+            return build(x, 0) if not x.size else refuse_negative_power(n)
         if n == -1:
             return verbs.reciprocal(x)
         return build(x, n)

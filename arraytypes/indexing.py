@@ -36,7 +36,8 @@ from mirabelle.arraytypes import library, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, constructed, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
-from mirabelle.arraytypes.wrappers import view_of
+from mirabelle.arraytypes.numberedparts import followers, link
+from mirabelle.arraytypes.wrappers import root_of, view_of
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.ops import TABLE
@@ -171,7 +172,7 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
         if i.dtype.kind not in "iub":
             raise IndexError(_not_integers(i.dtype))
         if i.ndim == 0 and i.dtype.kind in "iu" and i.place.rank < 2:
-            return int(i)
+            return _position(i)
         if leaf_family(type(i)) is not family:
             if not policy.transfer_allowed() and not family.joins(leaf_family(type(i))):
                 raise_places("indexing", (x, i))
@@ -189,10 +190,17 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
     if data.dtype.kind not in "iub":
         raise IndexError(_not_integers(data.dtype))
     if data.ndim == 0 and data.dtype.kind in "iu":
-        return int(data)
+        return _position(data)
     if isinstance(i, np.ndarray) and family.home.rank < 2:
         return wrap(family, family._wrap_numpy(data))
     return uploaded(family, data)
+
+
+def _position(i: Any) -> int:
+    n = int(i)
+    if n >= 1 << 63:
+        raise IndexError(f"index {n} is out of bounds for every array")
+    return n
 
 
 def _not_integers(dtype: np.dtype) -> str:
@@ -426,9 +434,11 @@ def gathered(x: Any, how: Advanced) -> Any:
             continue
         step = s // itemsize
         where.append(0 if step >= 0 else n - 1)
+        a = a if step == 1 else cast_to(a, _INT64)
         if step < 0:
-            a, step = verbs.subtract(n - 1, cast_to(a, _INT64)), -step
-        part = a if step == 1 else verbs.multiply(cast_to(a, _INT64), step)
+            a, step = verbs.subtract(n - 1, a), -step
+        # (Where all elements are one, a program looks at nothing of 0 times the index, and at no bounds.)
+        part = a if step == 1 else verbs.multiply(a, step) if step else verbs.minimum(a, 0)
         offset = part if offset is None else verbs.add(offset, part)
     base = view[(*where, ...)]
     base = base[(*[slice(None)] * first, *[None] * len(shape), ...)]
@@ -509,7 +519,10 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
         return read(verbs.adapt(recorded, x), index)
     how = parsed(x, index)
     if isinstance(how, Advanced):
-        return gathered(x, how)
+        made = gathered(x, how)
+        if _of_numbers(index) and (made.ndim or any(i is Ellipsis for i in index)):
+            _follow(made, x, index)
+        return made
     shown = verbs.getitem(x, how)
     # An array without axes picks as every index array does: what it picks is a copy.
     if not any(map(_is_index_array, index)) or not (shown.ndim or any(i is Ellipsis for i in index)):
@@ -520,6 +533,31 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
 def _is_index_array(i: Any) -> bool:
     """Is an entry of an index an array, and no number (nor what an operation made, as NumPy makes scalars)?"""
     return isinstance(i, np.ndarray) or (isinstance(i, AbstractArray) and not i._is_number())
+
+
+def _of_numbers(index: tuple[Any, ...]) -> bool:
+    """Does an index have no arrays but numbers that operations made? Then what it picks is a view."""
+    arrays = [i for i in index if not isinstance(i, Basic) or isinstance(i, (bool, np.bool_))]
+    return all(
+        isinstance(i, AbstractArray) and not i.ndim and i.dtype.kind != "b" and not _is_index_array(i)
+        for i in arrays
+    )
+
+
+def _follow(part: Any, x: Any, index: tuple[Any, ...]) -> None:
+    """x[index] is a view in NumPy."""
+    source = root_of(x)
+    if not isinstance(source, DenseArray) or (hasattr(source, "_copy_of") and followers(source) is None):
+        return
+    fixed = tuple(
+        [wrap(leaf_family(type(i)), verbs.capture(i)) if isinstance(i, AbstractArray) else i for i in index]
+    )
+    link(
+        constructed(part),
+        source,
+        lambda: gathered(x, parsed(x, fixed)),
+        lambda value: write_at(x, fixed, value),
+    )
 
 
 def in_steps(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -582,7 +620,7 @@ def write_to_parts(x: Any, index: tuple[Any, ...], value: Any, op: str) -> None:
 
 def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     """x[index] = value; or, with an `op`, x[index] = op(x[index], value) for each entry in turn."""
-    from mirabelle.arraytypes.assign import assigned_value, check_writable, scatter_into
+    from mirabelle.arraytypes.assign import check_writable
 
     if x.carries_derivatives and not hasattr(x, "_stored"):  # an array of several, which writes to each
         write_to_parts(x, index, value, op)
@@ -590,7 +628,15 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     if getattr(value, "carries_derivatives", False):
         verbs.assign(x, value)  # which says why it cannot be
         return
-    check_writable(x)
+    behind = check_writable(x, followed=True)
+    _write_at(x, index, value, op)
+    if behind is not None:
+        behind._copy_of.follow(behind)
+
+
+def _write_at(x: Any, index: tuple[Any, ...], value: Any, op: str) -> None:
+    from mirabelle.arraytypes.assign import assigned_value, scatter_into
+
     family = leaf_family(type(x))
     if traced_among(x, index) is not None:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module

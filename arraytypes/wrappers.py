@@ -512,6 +512,11 @@ def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, 
     """The shape of x[index], or NumPy's IndexError: found on an array of no memory."""
     try:
         return np.ndarray(shape, np.int8, _NOTHING, 0, (0,) * len(shape))[index].shape
+    except (OverflowError, IndexError):
+        for i in index:
+            if isinstance(i, (int, np.integer)) and not -(1 << 63) <= i < 1 << 63:
+                raise IndexError(f"index {i} is out of bounds for every array") from None
+        raise
     except TypeError as e:  # (a slice of real numbers)
         raise TypeError(f"{e}: the first half is `x[: n // 2]`, up to a real number `x[: int(r)]`.") from None
 

@@ -319,7 +319,8 @@ def run(only: str = "", array: str = "", out: str = "", sizes: str = "", seconds
         seconds = seconds or ON_CARD
         WANTED.update(dict.fromkeys(SIZES, 1.5) | {SIZES[-1]: 2.0})
     rows, record, ratios = [], [], {n: [] for n in chosen}  # type: ignore[var-annotated]
-    with mb.settings.changed(num_threads=1):
+    # (One row reads single elements, which cards refuse unless it is said that this is meant.)
+    with mb.settings.changed(num_threads=1), mb.allow_scalar():
         for text, loop in LOOPS.items():
             if only not in text:
                 continue

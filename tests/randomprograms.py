@@ -357,8 +357,12 @@ class Writer:
         place = self.pick(names) + self.pick(["[...]", self.index(True), self.index(True)])
         text = self.operand(2)
         part, value = self.usable(place), self.usable(f"np.asarray({text})")
-        if part is not None and value is not None and writable(value, part):
-            self.attempt(f"{place} = {text}")
+        if part is None or value is None or not writable(value, part):
+            return
+        masked = any(sign in place for sign in (">", "<", "==", "isfinite"))
+        if masked and np.shares_memory(value, self.space[place.partition("[")[0]]):
+            return  # (NumPy goes on reading there what it has written)
+        self.attempt(f"{place} = {text}")
 
     def update(self):
         names = self.names(writable=True)
@@ -558,8 +562,9 @@ def short(x):
     return " ".join(np.array2string(x, threshold=24).split())
 
 
-# How far rounding may take results from NumPy's, as part of the largest number.
-ROUNDING = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-7, "complex64": 1e-4, "complex128": 1e-7}
+# How far rounding may take results from NumPy's, as part of the largest number. (NumPy adds numbers of two
+# bytes in four, or in two, as they lie in memory.)
+ROUNDING, ROUNDING_OF_TWO_BYTES = 1e-7, 2e-2
 
 
 def alike(x, y):
@@ -568,13 +573,13 @@ def alike(x, y):
     with np.errstate(all="ignore"):
         if x.dtype.kind == "c":
             return alike(x.real, y.real) and alike(x.imag, y.imag)
+        rounding = ROUNDING_OF_TWO_BYTES if y.dtype == np.float16 else ROUNDING
         finite = np.isfinite(y)
         if not np.array_equal(x[~finite], y[~finite], equal_nan=True):
             return False
         x, y = x[finite].astype("f8"), y[finite].astype("f8")
         scale = np.max(np.abs(y), initial=0.0)
-        rounding = ROUNDING.get(str(np.dtype(x.dtype)), 1e-7)
-        return bool(np.all(np.abs(x - y) <= rounding * scale + (1e-9 if scale else 0)))
+        return bool(np.all(np.abs(x - y) <= rounding * scale + (1e-9 if scale else 1e-15)))
 
 
 FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray, "cuda": mb.CuArray}
@@ -642,6 +647,8 @@ def came(program, passes=None, kind="host", turns=2, only=("eager", "compiled"))
                 if not any(text in str(e) for text in SAID):
                     raise
                 return "refused by mirabelle"
+            if "**" in program.source and any(numbers_power(x, y) for x, y in zip(got, wanted, strict=True)):
+                return "a power of NumPy's numbers"
             agree(got, wanted, f"eager, call {turn}")
         if "compiled" in only:
             try:
@@ -657,9 +664,23 @@ def came(program, passes=None, kind="host", turns=2, only=("eager", "compiled"))
     return outcome
 
 
+def numbers_power(x, y):
+    """Is it a power of a truth value without axes? NumPy's numbers have eight bytes of it, its arrays one."""
+    return not y.shape and y.dtype == np.int64 and plain(x).dtype == np.int8
+
+
+def may_use_nothing(program):
+    """Might a compiled program need no element of what the last line picks? Then it asks for no bounds."""
+    return "^" in program.lines[-1] or any(not x.size for x in program.arrays().values())
+
+
 def refusing(program, passes, kind, only):
     for how, call in (("eager", lambda: eager(program, kind)), ("compiled", compiled(program, passes, kind))):
         if how not in only:
+            continue
+        if kind != "host" and "negative integer power" in str(program.refused):
+            continue  # (of what a kernel finds in arrays it can say nothing: docs/guide/cards.md)
+        if how == "compiled" and "out of bounds" in str(program.refused) and may_use_nothing(program):
             continue
         try:
             for x in call():  # (what is pending fails when it is read)

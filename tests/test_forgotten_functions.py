@@ -124,8 +124,11 @@ def test_a_function_that_is_used_stays():
 
 
 def test_memory_says_what_compiling_took():
-    before = mb.memory(mb.HostArray).taken["code"]
-    mb.to_numpy(mb.broadcast(function(next(NUMBERS), "a * 5 + 1"), mb.HostArray([1.0])))
-    taken = mb.memory(mb.HostArray).taken["code"]
+    taken = before = mb.memory(mb.HostArray).taken["code"]
+    for _ in range(50):  # (one may find room in pages that the process has already)
+        mb.to_numpy(mb.broadcast(function(next(NUMBERS), "a * 5 + 1"), mb.HostArray([1.0])))
+        taken = mb.memory(mb.HostArray).taken["code"]
+        if taken > before:
+            break
     assert taken > before or not os.path.exists("/proc/self/statm")
     assert f"code   {shown_bytes(taken)}" in repr(mb.memory(mb.HostArray)) or not taken

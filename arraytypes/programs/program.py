@@ -10,6 +10,7 @@ import numpy as np
 
 from mirabelle.arraytypes.assign import check_writable, nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.numberedparts import followers
 from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
@@ -33,6 +34,8 @@ from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
+
+_SHARED = "and another argument shares its memory. Pass a copy of one of them: mb.copy(x)."
 
 
 def _may_fail(node: graph.Node) -> bool:
@@ -225,7 +228,9 @@ class Program:
             matched_messages(self.plan.steps)
             self._unmatched = False
         if self.captured.written:
-            self._part(arrays)
+            followed = self._part(arrays)
+            if followed:
+                return self._followed(followed, arrays, composed)
         quick = self.runner.quick if self._gives_all else None
         if quick is not None:
             made = quick(arrays)
@@ -265,10 +270,30 @@ class Program:
             return None
         return delivered(c, list(arrays), results, composed)
 
-    def _part(self, arrays: Any) -> None:
-        """Give each argument that is written to memory that nobody else reads."""
+    def _followed(self, followed: list[int], arrays: Any, composed: Any) -> Any:
+        """Run where others follow the writes to some of the arguments (see numberedparts.py)."""
+        known = {i: arrays[i]._copy_of for i in followed}
+        for i, shown in known.items():
+            if any(shown.meets(x) for j, x in enumerate(arrays) if j != i):
+                raise ValueError(f"{self.name}() writes to its argument {i}, {_SHARED}")
+        for i in followed:
+            del arrays[i]._copy_of
+        try:
+            result = self.run(arrays, composed)
+        finally:
+            for i, shown in known.items():
+                arrays[i]._copy_of = shown
+        for i, shown in known.items():
+            shown.follow(arrays[i])
+        return result
+
+    def _part(self, arrays: Any) -> list[int]:
+        """Give each argument that is written to memory that nobody else reads; return which others follow."""
+        followed = []
         for i in self.captured.written:
             x = arrays[i]
+            if followers(x) is not None:
+                followed.append(i)
             evaluated(x)
             leaf = x._node
             if leaf.foreign:
@@ -277,14 +302,12 @@ class Program:
                 if isinstance(view, np.ndarray) and any(
                     j != i and _meets(view, y) for j, y in enumerate(arrays)
                 ):
-                    raise ValueError(
-                        f"{self.name}() writes to its argument {i}, and another argument shares its memory. "
-                        "Pass a copy of one of them: mb.copy(x)."
-                    )
+                    raise ValueError(f"{self.name}() writes to its argument {i}, {_SHARED}")
             elif i in self.in_place and not nobody_else(leaf, None, []):
                 made = type(x).family._alike(leaf.view)
                 type(x).family._copy_into(made, leaf.view)
                 x._node = Leaf(made)
+        return followed
 
     def explain(self, *, source: bool = False) -> Any:
         """What the program does: its steps with the lines they come from, what they move, the memory it needs.

@@ -545,6 +545,8 @@ def power_method(base: type, exponent: type) -> Any:
             return build(x, n) if n >= 0 or not x.size else refuse_negative_power(int(n))
 
         return of_number
+    # (Products of two-byte numbers are rounded each to two bytes, and their powers once.)
+    products = base.dtype != np.float16
     if exponent is not int:
         return build
 
@@ -554,9 +556,9 @@ def power_method(base: type, exponent: type) -> Any:
             return verbs.square(x)
         if kind == "b" and n >= 0:
             return build(x, n)
-        if n == 3:
+        if n == 3 and products:
             return verbs.multiply(verbs.square(x), x)
-        if n == 4:
+        if n == 4 and products:
             return verbs.square(verbs.square(x))
         if n == 1:
             return verbs.positive(x)

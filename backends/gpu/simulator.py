@@ -456,6 +456,9 @@ class _Machine:
                 isinstance(x, (np.generic, bool, int, float, complex)) and np.ndim(x) == 0
             ):
                 raise DeviceError(f"a {type(x).__name__} is stored as {dtype.name}.")
+        if type(value) is int and dtype.kind == "i":  # (integers of Python, as a card keeps them)
+            half = 1 << 8 * dtype.itemsize - 1
+            value = (value + half) % (2 * half) - half
         self.memory.at(at, size, "a store").view(dtype)[...] = value
 
     def update(self, dtype: np.dtype, name: str, address: int, index: int, *values: Any) -> Any:

@@ -54,6 +54,11 @@ def chunk_size(x: Any) -> Any:
     x : array
         What is differentiated by.
 
+    Returns
+    -------
+    int
+        At least 1: `x.size`, unless a method says otherwise.
+
     Notes
     -----
     All of them by default, unless partials would take more memory than `chunk_bytes(x)`. Fewer need less
@@ -81,6 +86,11 @@ def chunk_bytes(x: Any) -> Any:
     x : array
         What is differentiated by.
 
+    Returns
+    -------
+    int
+        A number of bytes: 2**28 for every array, unless a method says otherwise.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -101,6 +111,12 @@ def value(x: Any) -> Any:
     ----------
     x : array or number
         Also tuples, lists and dictionaries of them.
+
+    Returns
+    -------
+    array or number
+        `x` itself where it has no derivatives; of a tuple, list or dictionary one of the values. What is no
+        number or array stays as it is.
 
     Examples
     --------
@@ -291,6 +307,12 @@ def derivative(f: Callable[[Any], R], x: Any) -> R:
     x : number
         Where.
 
+    Returns
+    -------
+    number or array
+        As `f` returns: a number, an array of the shape and dtype of its result, or a tuple, list or
+        dictionary of them. Zeros where it does not depend on the number.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -346,11 +368,16 @@ def gradient(f: Callable[[X], Any], x: X, *, chunk: int | None = None) -> X:
     Parameters
     ----------
     f : callable
-        A function of one array (or number).
+        A function of one array.
     x : array
         Where.
     chunk : int or None
         How many directions are carried at a time; None asks `chunk_size`.
+
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`; zeros where `f` does not depend on it.
 
     Examples
     --------
@@ -380,11 +407,17 @@ def value_and_gradient(f: Callable[[X], R], x: X, *, chunk: int | None = None) -
     Parameters
     ----------
     f : callable
-        A function of one array (or number).
+        A function of one array.
     x : array
         Where.
     chunk : int or None
         How many directions are carried at a time; None asks `chunk_size`.
+
+    Returns
+    -------
+    tuple
+        `(value, gradient)`: what `f` returned, without derivatives (a float where `x` is NumPy's), and what
+        `mb.autodiff.gradient` gives.
 
     Examples
     --------
@@ -435,11 +468,17 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     Parameters
     ----------
     f : callable
-        A function of one array (or number).
+        A function of one array.
     x : array
         Where.
     chunk : int or None
         How many directions are carried at a time; None asks `chunk_size`.
+
+    Returns
+    -------
+    array
+        Of the dtype of `f(x)`. Where `f` returns a tuple, list or dictionary, one of them; where `x` is
+        one, each is as `x`. NumPy's where `x` is NumPy's.
 
     Examples
     --------
@@ -483,11 +522,16 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
     Parameters
     ----------
     f : callable
-        A function of one array (or number).
+        A function of one array.
     x : array
         Where.
     chunk : int or None
         How many directions are carried at a time; None asks `chunk_size`.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`; NumPy's where `x` is NumPy's.
 
     Examples
     --------
@@ -516,6 +560,12 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
         Where.
     tangents : tuple of arrays
         The direction.
+
+    Returns
+    -------
+    tuple
+        `(value, derivative)`, each as `f` returns: a number, an array of the same shape and dtype, or a
+        tuple, list or dictionary of them.
 
     Examples
     --------

@@ -100,11 +100,16 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
     shape : int or tuple of int
         The shape.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of dtype float64 unless `dtype` is given, in new memory at the place that `device` says.
 
     Examples
     --------
@@ -130,11 +135,16 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
     shape : int or tuple of int
         The shape.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of dtype float64 unless `dtype` is given, in new memory at the place that `device` says.
 
     Examples
     --------
@@ -157,11 +167,16 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
     shape : int or tuple of int
         The shape.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of dtype float64 unless `dtype` is given, in new memory at the place that `device` says.
 
     Examples
     --------
@@ -186,11 +201,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
     fill_value : number
         The value.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is that of the value.
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of the dtype of `fill_value` unless `dtype` is given, in new memory at the place that `device` says.
 
     Examples
     --------
@@ -244,6 +264,11 @@ def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
     device : array type, place or None
         Where the result is made; None is where `x` is.
 
+    Returns
+    -------
+    array
+        In new memory, which can be written to also where `x` is a read-only view.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -271,6 +296,11 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
     device : array type, place or None
         Where the result is made; None is where `x` is.
 
+    Returns
+    -------
+    array
+        In new memory, which can be written to also where `x` is a read-only view.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -297,6 +327,11 @@ def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = No
         Another shape.
     device : array type, place or None
         Where the result is made; None is where `x` is.
+
+    Returns
+    -------
+    array
+        In new memory, which can be written to also where `x` is a read-only view.
 
     Examples
     --------
@@ -330,6 +365,11 @@ def full_like(
     device : array type, place or None
         Where the result is made; None is where `x` is.
 
+    Returns
+    -------
+    array
+        In new memory, which can be written to also where `x` is a read-only view.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -354,9 +394,15 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     step : number, default 1
         The distance of neighbours.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None takes what follows from the numbers.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of one dimension: int64 if all numbers are integers, else float64, unless `dtype` is given. Without
+        elements, where there are none between.
 
     Examples
     --------
@@ -439,11 +485,17 @@ def linspace(
     retstep : bool, default False
         Whether the distance is returned, too.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None takes what follows from the numbers.
     axis : int, default 0
         Along which axis; negative ones count from the last.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array or tuple
+        Of one dimension, and of dtype float64 (complex128 for complex ends) unless `dtype` is given. With
+        `retstep` a tuple: the numbers and the step.
 
     Examples
     --------
@@ -484,13 +536,18 @@ def asarray(
     obj : array, list or number
         The data.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
     order : str, default 'K'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
     copy : bool or None
         True copies always, False never (an error where it is needed), None where it is needed.
+
+    Returns
+    -------
+    array
+        `obj` itself, if it is an array of ours that has the dtype and the place already.
 
     Examples
     --------

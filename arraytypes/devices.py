@@ -122,6 +122,12 @@ def memory(device: Any = None) -> Memory:
     device : array type or None
         Which place; None is that of `mb.default_array`, else the card in use, else the host.
 
+    Returns
+    -------
+    Memory
+        With `place`, `used`, `held`, `limit`, `total`, `free` (bytes; None if unknown) and `arrays`, what
+        holds the most. Prints as text.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -203,6 +209,13 @@ def devices() -> tuple[Place, ...]:
 
     Cards are among them where there are any, and a library to use them.
 
+    Returns
+    -------
+    tuple of Place
+        The host first; each can be given as `device`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.devices()[0]
     host

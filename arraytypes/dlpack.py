@@ -84,6 +84,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     copy : bool or None
         True copies always, False never (an error where it is needed), None where it is needed.
 
+    Returns
+    -------
+    array
+        Of our array type for the device it is on, unless `device` is given.
+
     Examples
     --------
     >>> import mirabelle as mb, numpy as np

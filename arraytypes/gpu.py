@@ -355,7 +355,7 @@ class CuArray(GPUArray[D]):
     data : array, list or number
         What is copied into the array.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
     device : int or None
         Which card; None is the one in use.
 
@@ -386,7 +386,7 @@ class ROCArray(GPUArray[D]):
     data : array, list or number
         What is copied into the array.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
     device : int or None
         Which card; None is the one in use.
     """

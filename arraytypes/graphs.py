@@ -150,6 +150,12 @@ def capture(device: Any = None) -> Graph:
     device : array type or None
         Which card; None is the one in use.
 
+    Returns
+    -------
+    mb.types.Graph
+        For a `with` block, which gives it as `g`; `g.replay()` does the block again, and `g.kernels` counts
+        its kernels.
+
     Examples
     --------
     >>> import mirabelle as mb

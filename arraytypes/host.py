@@ -26,7 +26,7 @@ class HostArray(DenseArray[D]):
     data : array, list or number
         What is copied into the array.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
 
     Examples
     --------

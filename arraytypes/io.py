@@ -114,6 +114,12 @@ def load(
     allow_pickle : bool, default False
         Taken for NumPy's sake: objects of Python are neither written nor read.
 
+    Returns
+    -------
+    array or dict
+        An array of a file of one (`.npy`), or with `name`; of a file of names a dict of its arrays. With
+        `mmap` an array cannot be written to.
+
     Examples
     --------
     >>> import mirabelle as mb, numpy as np, io

@@ -47,6 +47,12 @@ def jit(function: Any = None, /, **options: bool) -> Any:
     **options : bool
         `parallel`, `fastmath`, `nogil` and `boundscheck`, as Numba means them.
 
+    Returns
+    -------
+    callable
+        It is called as `function` is, with arrays. With options alone (`@mb.jit(parallel=True)`), a
+        decorator that makes such a function.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -83,6 +83,12 @@ def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool =
     boundscheck : bool, default False
         Whether each access is checked.
 
+    Returns
+    -------
+    callable
+        `k[space](...)` runs it and returns nothing. With options alone (`@mb.kernel(padded=True)`), a
+        decorator that makes a kernel.
+
     Examples
     --------
     >>> import mirabelle as mb

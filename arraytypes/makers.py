@@ -139,6 +139,12 @@ def default_array(device: Any) -> Iterator[None]:
     device : array type
         What creation functions make.
 
+    Returns
+    -------
+    context manager
+        For a `with` block, which gets no value; what held before holds again after it. It decorates
+        functions, too.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -176,6 +182,11 @@ def namespace(device: Any) -> types.ModuleType:
     ----------
     device : array type
         What its functions make.
+
+    Returns
+    -------
+    module
+        With the functions of mirabelle by their names, for libraries that take an `xp`.
 
     Examples
     --------

@@ -248,6 +248,12 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     axis : int, tuple of int or None
         Along which axes; None is all of them.
 
+    Returns
+    -------
+    array
+        The positions of the window along each axis come first, the elements in a window last. What is
+        written to `x` is seen in it.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -406,13 +406,19 @@ def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, ke
     op : str or callable
         "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
     init : number or None
         What it starts with; needed where there may be no elements.
     axis : int, tuple of int or None
         Along which axes; None is all of them.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype that `f` returns, but int64 or
+        uint64 where truth values or integers are added or multiplied.
 
     Examples
     --------
@@ -435,13 +441,19 @@ def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: boo
     op : str or callable
         "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
     init : number or None
         What it starts with; needed where there may be no elements.
     axis : int, tuple of int or None
         Along which axes; None is all of them.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; "add" and "multiply" take truth values and
+        integers as int64 or uint64, all else keeps the dtype of `x`.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class RefArray(GPUArray[D]):
     data : array, list or number
         What is copied into the array.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
     device : int or None
         Which fake card; None is the one in use.
 

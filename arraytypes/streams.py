@@ -121,6 +121,12 @@ def stream(device: Any = None, *, join: bool = True) -> Stream:
     join : bool, default True
         Whether work that comes after the block waits for it.
 
+    Returns
+    -------
+    mb.types.Stream
+        For a `with` block, which may be entered again; `s.synchronize()` waits for it, `s.ptr` is the
+        handle for other libraries.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -29,6 +29,12 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     *operands : arrays and numbers
         The operands, stretched to one shape.
 
+    Returns
+    -------
+    array or tuple of array
+        Of the shape that the operands have together; for a function that returns a tuple, one array for
+        each of its parts.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -105,6 +111,11 @@ def map(f: Callable[..., Any], *operands: Any) -> Any:
         A scalar function: of numbers, returning a number or a tuple of them.
     *operands : arrays
         Arrays of one shape.
+
+    Returns
+    -------
+    array or tuple of array
+        Of the shape of the operands; for a function that returns a tuple, one array for each of its parts.
 
     Examples
     --------

@@ -82,6 +82,11 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     into : array or None
         Where it would be written.
 
+    Returns
+    -------
+    mb.types.Explanation
+        It prints as text and shows as HTML; `.tree`, `.source` and `.facts` are its parts.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -219,6 +224,11 @@ def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
         A generic function that works element by element, or a scalar function.
     *operands : arrays and numbers
         The operands.
+
+    Returns
+    -------
+    mb.ext.Broadcasted
+        It has the `shape` and `dtype` of the result, and computes nothing until it is executed.
 
     Examples
     --------

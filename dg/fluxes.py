@@ -36,6 +36,12 @@ def central(u_left: Fields, u_right: Fields, normal: Fields, equations: Equation
     equations : Equations
         Whose flux it is.
 
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
+
     Examples
     --------
     >>> from mirabelle import dg
@@ -57,9 +63,15 @@ def upwind(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations
     u_right : tuple of arrays
         The fields on the other side, where the normal leads.
     normal : tuple of arrays
-        The components of the normal; its length need not be 1.
+        The components of the normal, of length 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, and of the shape of the
+        fields.
 
     Examples
     --------
@@ -118,9 +130,15 @@ def lax_friedrichs(u_left: Fields, u_right: Fields, normal: Fields, equations: E
     u_right : tuple of arrays
         The fields on the other side, where the normal leads.
     normal : tuple of arrays
-        The components of the normal; its length need not be 1.
+        The components of the normal, of length 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, and of the shape of the
+        fields.
 
     Examples
     --------
@@ -147,9 +165,15 @@ def hll(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -
     u_right : tuple of arrays
         The fields on the other side, where the normal leads.
     normal : tuple of arrays
-        The components of the normal; its length need not be 1.
+        The components of the normal, of length 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, and of the shape of the
+        fields.
 
     Examples
     --------
@@ -210,9 +234,15 @@ def hllc(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressibl
     u_right : tuple of arrays
         The fields on the other side, where the normal leads.
     normal : tuple of arrays
-        The components of the normal; its length need not be 1.
+        The components of the normal, of length 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, and of the shape of the
+        fields.
 
     Examples
     --------
@@ -260,9 +290,15 @@ def roe(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressible
     u_right : tuple of arrays
         The fields on the other side, where the normal leads.
     normal : tuple of arrays
-        The components of the normal; its length need not be 1.
+        The components of the normal, of length 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, and of the shape of the
+        fields.
 
     Examples
     --------
@@ -335,6 +371,12 @@ def ranocha(u_left: Fields, u_right: Fields, normal: Fields, equations: Compress
     equations : Equations
         Whose flux it is.
 
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
+
     Examples
     --------
     >>> from mirabelle import dg
@@ -366,6 +408,12 @@ def chandrashekar(u_left: Fields, u_right: Fields, normal: Fields, equations: Co
         The components of the normal; its length need not be 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
 
     Examples
     --------
@@ -402,6 +450,12 @@ def shima(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressib
     equations : Equations
         Whose flux it is.
 
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
+
     Examples
     --------
     >>> from mirabelle import dg
@@ -432,6 +486,12 @@ def kennedy_gruber(u_left: Fields, u_right: Fields, normal: Fields, equations: C
     equations : Equations
         Whose flux it is.
 
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
+
     Examples
     --------
     >>> from mirabelle import dg
@@ -460,6 +520,12 @@ def entropy_conservative(u_left: Fields, u_right: Fields, normal: Fields, equati
         The components of the normal; its length need not be 1.
     equations : Equations
         Whose flux it is.
+
+    Returns
+    -------
+    tuple of array
+        One flux for each field of the equations, in their order: along `normal`, times its length, and of
+        the shape of the fields.
 
     Examples
     --------

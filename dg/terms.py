@@ -49,6 +49,11 @@ def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> mb.AbstractArra
     t : array
         The time, an array without axes.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `u`, which stays as it is.
+
     Examples
     --------
     >>> from mirabelle import dg
@@ -177,6 +182,11 @@ def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: A
         The state (m, Np, K).
     gradients : tuple of arrays or None
         What `dg.gradient` returned.
+
+    Returns
+    -------
+    array
+        Of shape (m, Np, K), without what comes in at faces.
     """
 
 
@@ -333,6 +343,12 @@ def interface_flux(
         Those of the neighbour.
     gradients : tuple of arrays or None
         What `dg.gradient` returned.
+
+    Returns
+    -------
+    tuple of array
+        A flux for each field, along the normal of the cell itself, of shape (Nf, nq, K). In strong form,
+        less that of the cell's own fields.
     """
 
 
@@ -377,6 +393,12 @@ def boundary_flux(condition: Any, semi: Semidiscretization, u: Any, gradients: A
         The time, an array without axes.
     there : Boundary
         Where the boundary's points are, with their normals.
+
+    Returns
+    -------
+    tuple of array
+        A flux for each field, at the boundary's points in one row. In strong form, less that of the cell's
+        own fields.
     """
 
 
@@ -419,6 +441,11 @@ def lift(matrices: Any, semi: Semidiscretization, values: Any) -> Any:
         What is solved.
     values : array
         Fluxes at faces' points (m, Nf nq, K).
+
+    Returns
+    -------
+    array
+        Of shape (m, Np, K).
     """
 
 
@@ -466,6 +493,12 @@ def gradient(viscous: Any, semi: Semidiscretization, u: Any, t: Any) -> Any:
         The state (m, Np, K).
     t : array
         The time, an array without axes.
+
+    Returns
+    -------
+    tuple of array
+        Two arrays, derivatives of all variables along the first axis first: with what jumps between cells
+        add, and for faces. They are one and the same for some `viscous`.
     """
 
 

@@ -75,6 +75,14 @@ def count() -> Iterator[Counters]:
 
     Who counts changes nothing about what is done: the same statement is the same calls.
 
+    Returns
+    -------
+    context manager
+        `with mb.count() as c` gives `c` as an `mb.types.Counters`, whose numbers can be read in the block
+        and after it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.ones(100_000)
     >>> with mb.count() as c:

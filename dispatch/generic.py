@@ -43,6 +43,7 @@ import contextvars
 import functools
 import inspect
 import itertools
+import sys
 import textwrap
 import types
 import typing
@@ -89,6 +90,13 @@ def world() -> int:
 
     Whatever cached the outcome of a dispatch (a compiled program, a graph) compares it.
 
+    Returns
+    -------
+    int
+        It means nothing by itself: compare it with one that was read before.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> before = mb.ext.world()
     >>> with mb.override(mb.sin, (mb.HostArray,), lambda x: x):
@@ -362,7 +370,16 @@ class GenericFunction:
         if self.prototype.__module__.startswith("mirabelle."):  # (a user's functions are of anything)
             body += "".join(f" {cure}" for cure in dict.fromkeys(map(no_array, signature)) if cure)
         body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
-        return body + f"\n  Define one like this:\n    @mb.{self.__name__}.method\n    def _({hint}): ..."
+        return body + f"\n  Define one like this:\n    @{self._spelled()}.method\n    def _({hint}): ..."
+
+    def _spelled(self) -> str:
+        """How a program names this function: `mb.sum`, `mb.ext.lower`, or a user's as it is."""
+        package = sys.modules.get("mirabelle")
+        for space in ("", "linalg", "fft", "ext", "compiling", "distributed", "autodiff", "meshdata", "random"):
+            found = getattr(package, space, None) if space else package
+            if getattr(getattr(found, self.__name__, None), "core", None) is self:
+                return ".".join(["mb", space, self.__name__] if space else ["mb", self.__name__])
+        return self.__name__
 
     def _hint(self, signature: tuple[type, ...]) -> str:
         """The parameters of a method for these types."""
@@ -378,7 +395,7 @@ class GenericFunction:
         return (
             f"{self.__name__}({shown}) fits several methods and none is the most specific:{lines}\n"
             f"  Settle it with a method for the overlap:\n"
-            f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
+            f"    @{self._spelled()}.method\n    def _({hint}): ..."
         )
 
 
@@ -433,6 +450,11 @@ def generic(
         Whether it is called for an operator, too.
     by_type : bool, default False
         Whether the first argument is a type, which itself decides.
+
+    Returns
+    -------
+    callable
+        The generic function, without methods yet: `@function.method` adds one for the annotated types.
 
     Examples
     --------
@@ -593,6 +615,11 @@ def override(
     implementation : callable
         What answers.
 
+    Returns
+    -------
+    context manager
+        It yields the method that answers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -637,6 +664,12 @@ def methods(function: Any) -> MethodTable:
     function : generic function
         What is asked about.
 
+    Returns
+    -------
+    list
+        Of methods, which print one a line. Each can be called, and knows its `signature`, `file` and
+        `line`; the list is empty where there are none.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -658,6 +691,11 @@ def which(function: Any, *args: Any) -> Method:
         What would be called.
     *args : arguments
         What with; types of arrays will do.
+
+    Returns
+    -------
+    method
+        It knows its `function`, `signature`, `file` and `line`.
 
     Examples
     --------

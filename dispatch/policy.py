@@ -54,6 +54,12 @@ def allow_scalar(allowed: bool = True) -> contextlib.AbstractContextManager[None
     allowed : bool, default True
         Whether single elements may be read and written.
 
+    Returns
+    -------
+    context manager
+        For a `with` block, which gets no value; what held before holds again after it. It decorates
+        functions, too.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -73,6 +79,12 @@ def allow_transfer(allowed: bool = True) -> contextlib.AbstractContextManager[No
     allowed : bool, default True
         Whether host arrays may move by themselves.
 
+    Returns
+    -------
+    context manager
+        For a `with` block, which gets no value; what held before holds again after it. It decorates
+        functions, too.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -91,6 +103,14 @@ def transfer_allowed() -> bool:
 def eager() -> Iterator[None]:
     """Within the block, evaluate each operation at once, for debugging.
 
+    Returns
+    -------
+    context manager
+        For a `with` block, which gets no value; what held before holds again after it. It decorates
+        functions, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.eager(), mb.count() as c:
     ...     y = mb.HostArray([1.0]) * 2 + 1

@@ -125,6 +125,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     *arrays_and_dtypes : arrays, dtypes and numbers
         What is combined.
 
+    Returns
+    -------
+    dtype
+        A dtype of NumPy's, by NumPy's rules of promotion.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -166,7 +171,7 @@ def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
         return intern(op, (part, part), (np.dtype(f"c{2 * part.itemsize}"),))
     dtypes = tuple(result_type(t) for t in argtypes)
     if op.name == "fma" or (op.scalar is not None and TABLE.get(op.name) is op):
-        common = _floating(np.result_type(*dtypes), op, dtypes)
+        common = _floating(result_type(*argtypes), op, dtypes)
         return intern(op, (common,) * op.nin, (common,))
     return intern(op, dtypes, op.returned(dtypes))
 

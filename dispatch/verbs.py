@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mirabelle.dispatch import native
+from mirabelle.dispatch.elementwisedocs import docstring
 from mirabelle.dispatch.generic import GenericFunction, generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.signatures import keyword_only
@@ -58,35 +59,13 @@ def _prototype(parameters: str) -> Any:
     return namespace["_"]
 
 
-# What docstrings say of operands, by their number, and of those of `where`.
-_OPERANDS = {
-    1: "\n    x : array or number\n        The operand; a list or a NumPy array becomes an array.",
-    2: "\n    x1, x2 : array or number\n        The operands, stretched to one shape.",
-    3: "\n    x1, x2, x3 : array or number\n        The operands, stretched to one shape.",
-}
-_CHOICE = """
-    condition : array of bool
-        Where `x1` is taken. Alone, it is asked where it holds, as by `mb.nonzero`.
-    x1, x2 : array or number
-        What is taken where it holds, and where it does not; all are stretched to one shape."""
-
-
 def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
     """A generic function for one operation of `dispatch.ops`."""
     op = TABLE[name]
     parameters = "condition, x1, x2" if name == "where" else ", ".join(f"x{i + 1}" for i in range(op.nin))
     prototype = _prototype("x" if op.nin == 1 else parameters)
     prototype.__name__ = name
-    doc = f"{meaning}, element by element; lazy, and fused with what surrounds it."
-    if name != "where":
-        doc += "\n\n    Takes NumPy's `out=`, `where=`, `dtype=` and `casting=`, too."
-    doc += "\n\n    Parameters\n    ----------" + (_CHOICE if name == "where" else _OPERANDS[op.nin])
-    if example:
-        call, result = example.split(" -> ")
-        several = "*" if op.nout > 1 else ""  # (results of two are printed beside each other)
-        doc += "\n\n    Examples\n    --------\n    >>> import mirabelle as mb"
-        doc += f"\n    >>> print({several}mb.{name}({call}))\n    {result}\n"
-    prototype.__doc__ = doc
+    prototype.__doc__ = docstring(name, meaning, example)
     prototype.__module__ = __name__
     prototype.__qualname__ = name
     # (`where(condition)` alone is where it holds.)
@@ -186,12 +165,12 @@ floor = _elementwise("floor", "The largest integer not above x", "mb.HostArray([
 ceil = _elementwise("ceil", "The smallest integer not below x", "mb.HostArray([1.5, -1.5]) -> [ 2. -1.]")
 trunc = _elementwise("trunc", "The integer next to x towards 0", "mb.HostArray([1.5, -1.5]) -> [ 1. -1.]")
 round = _elementwise("round", "The nearest integer, halves to even", "mb.HostArray([0.5, 1.5]) -> [0. 2.]")
-isnan = _elementwise("isnan", "Is it NaN?", "mb.HostArray([1.0, mb.nan]) -> [False  True]")
-isinf = _elementwise("isinf", "Is it infinite?", "mb.HostArray([1.0, -mb.inf]) -> [False  True]")
+isnan = _elementwise("isnan", "Whether it is NaN", "mb.HostArray([1.0, mb.nan]) -> [False  True]")
+isinf = _elementwise("isinf", "Whether it is infinite", "mb.HostArray([1.0, -mb.inf]) -> [False  True]")
 isfinite = _elementwise(
-    "isfinite", "Is it finite?", "mb.HostArray([1.0, mb.inf, mb.nan]) -> [ True False False]"
+    "isfinite", "Whether it is finite", "mb.HostArray([1.0, mb.inf, mb.nan]) -> [ True False False]"
 )
-signbit = _elementwise("signbit", "Is the sign bit set?", "mb.HostArray([1.0, -0.0]) -> [False  True]")
+signbit = _elementwise("signbit", "Whether the sign bit is set", "mb.HostArray([1.0, -0.0]) -> [False  True]")
 conj = _elementwise("conj", "The complex conjugate", "mb.HostArray([1.0 + 2.0j]) -> [1.-2.j]")
 real = _elementwise("real", "The real part", "mb.HostArray([1.0 + 2.0j]) -> [1.]")
 imag = _elementwise("imag", "The imaginary part", "mb.HostArray([1.0 + 2.0j]) -> [2.]")
@@ -218,7 +197,12 @@ def place(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
+
+    Returns
+    -------
+    place
+        It prints as "host" or "ref:0", and equals the place of any array that is there, too.
 
     Examples
     --------
@@ -235,7 +219,12 @@ def parent(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
+
+    Returns
+    -------
+    array
+        The wrapped array itself, not a copy, which may have another shape.
 
     Examples
     --------
@@ -256,9 +245,15 @@ def lower(x: Any, leaf: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
     leaf : leaf
         Of the innermost parent.
+
+    Returns
+    -------
+    view
+        A view as the backend of the array has them, a `numpy.ndarray` of a `mb.HostArray`; it shares the
+        memory of `leaf`.
     """
 
 
@@ -279,11 +274,16 @@ def similar(x: Any, dtype: Any = None, shape: Any = None) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
     dtype : dtype or None
         Another dtype.
     shape : tuple of int or None
         Another shape.
+
+    Returns
+    -------
+    array
+        In new memory that holds nothing of `x`, also where `x` is a view.
 
     Examples
     --------
@@ -308,6 +308,11 @@ def copyto(dest: Any, src: Any) -> Any:
     where : array of bool, default True
         Where is written; everywhere, if it is True.
 
+    Returns
+    -------
+    array
+        `dest` itself.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -321,8 +326,7 @@ def copyto(dest: Any, src: Any) -> Any:
 def adapt(to: Any, x: Any) -> Any:
     """The same data as another array type: the explicit transfer.
 
-    `to` is an array type or a function of an array. Tuples, lists and dictionaries are adapted
-    element by element, wrappers keep their structure.
+    Tuples, lists and dictionaries are adapted element by element, wrappers keep their structure.
 
     Parameters
     ----------
@@ -330,6 +334,11 @@ def adapt(to: Any, x: Any) -> Any:
         What the data becomes.
     x : array, tuple, list or dict
         What is moved; containers are moved element by element.
+
+    Returns
+    -------
+    array, tuple, list or dict
+        `x` itself, if it is of that type already; else a copy. What is no array stays as it is.
 
     Examples
     --------
@@ -348,7 +357,12 @@ def materialize(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
+
+    Returns
+    -------
+    array
+        `x` itself, not a copy.
 
     Examples
     --------
@@ -365,7 +379,13 @@ def dense(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
+
+    Returns
+    -------
+    array
+        `x` itself, if its entries are in memory already, as those of a view are; else an array in new
+        memory.
 
     Examples
     --------
@@ -383,7 +403,13 @@ def tree(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
+
+    Returns
+    -------
+    tree or leaf
+        A `Broadcasted`, a `Reduced` where `x` is a reduction that is not evaluated yet, or a `Leaf`, which
+        holds a view of the memory.
 
     Examples
     --------
@@ -415,9 +441,15 @@ def accumulate(x: Any, op: Any = None, axis: Any = None, init: Any = None) -> An
     op : str or callable
         "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
     axis : int or None
-        Along which axis; None takes all elements in a row.
+        Along which axis; it must be said where there are several.
     init : number or None
         What it starts with.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`. "add" and "multiply" make int64 or uint64 of truth values and integers, all
+        else keeps the dtype of `x`.
 
     Examples
     --------
@@ -442,6 +474,11 @@ def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         What is written.
     casting : str, default 'unsafe'
         Which conversions are allowed, as in `np.can_cast`.
+
+    Returns
+    -------
+    array
+        `dest` itself.
 
     Examples
     --------
@@ -478,6 +515,12 @@ def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: Any = None) -> A
     device : array type, place or None
         Where the result is made; None is where `x` is.
 
+    Returns
+    -------
+    array
+        Of the shape of `x`, in new memory. With `copy=False` it is `x` itself, if dtype and place are those
+        it has.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -498,6 +541,11 @@ def copy(x: Any) -> Any:
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     subok : bool, default False
         Taken for NumPy's sake.
+
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`; structured arrays stay structured.
 
     Examples
     --------
@@ -527,6 +575,11 @@ def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
     order : str, default 'C'
         In which order elements are read: "C" or "F".
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to a view is written to `x`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -547,6 +600,11 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     axes : tuple of int
         The axes in their new order.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -557,7 +615,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 @generic
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """`x` stretched to a shape: a read-only view.
+    """`x` stretched to a shape: a read-only view, or `x` where it has that shape.
 
     Parameters
     ----------
@@ -565,6 +623,12 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     shape : tuple of int
         The larger shape.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to `x` is seen in it. It is `x` itself, if the shape
+        is the same.
 
     Examples
     --------
@@ -606,6 +670,12 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; truth values and integers add up as int64 or
+        uint64, other dtypes stay. The sum of nothing is 0.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -636,6 +706,12 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; truth values and integers multiply as int64
+        or uint64, other dtypes stay. The product of nothing is 1.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -663,6 +739,12 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         What the result begins with, also where there are no elements.
     where : array of bool, default True
         Which elements count; all, if it is True.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `x`. Where there are no
+        elements, it is an error, unless `initial` is given.
 
     Examples
     --------
@@ -692,6 +774,12 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `x`. Where there are no
+        elements, it is an error, unless `initial` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -717,6 +805,11 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         Where the result is written; it is returned, too.
     where : array of bool, default True
         Which elements count; all, if it is True.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of dtype bool. Of nothing it is False.
 
     Examples
     --------
@@ -744,6 +837,11 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of dtype bool. Of nothing it is True.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -765,6 +863,11 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any
         Along which axes; None is all of them.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of dtype int64.
 
     Examples
     --------
@@ -793,6 +896,12 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         Where the result is written; it is returned, too.
     where : array of bool, default True
         Which elements count; all, if it is True.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `x` if it is floating-point
+        or complex, else float64. The mean of nothing is NaN.
 
     Examples
     --------
@@ -831,6 +940,12 @@ def var(
     mean : array or None
         The mean, if it is known already.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `x` if it is floating-point
+        (of its parts, if complex), else float64. Of nothing it is NaN.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -868,6 +983,12 @@ def std(
     mean : array or None
         The mean, if it is known already.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `x` if it is floating-point
+        (of its parts, if complex), else float64. Of nothing it is NaN.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -898,6 +1019,11 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype that `x` and the bounds have together, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -916,6 +1042,12 @@ def norm(x: Any, p: Any = 2) -> Any:
         A matrix or a vector.
     p : number, default 2
         Which norm: 2 is the Euclidean one, infinity the largest absolute value.
+
+    Returns
+    -------
+    array
+        Of no dimensions: of the dtype of `x` if it is floating-point (of its parts, if complex), else
+        float64.
 
     Examples
     --------
@@ -936,6 +1068,12 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     x2 : array (..., k, n)
         A matrix, a stack of them, or a vector.
 
+    Returns
+    -------
+    array
+        Of shape (..., m, n), without m or n where that operand is a vector; of the dtype that both promote
+        to. Of two structured matrices often one, as of two `mb.Diagonal`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -946,7 +1084,8 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 @numpys
 def dot(x1: Any, x2: Any) -> Any:
-    """The inner product of two vectors, conjugating neither: one fused reduction.
+    """The inner product of two vectors, conjugating neither: one fused reduction. Of arrays with more axes
+    NumPy's `dot`: over the last axis of the first and the last but one of the second.
 
     Parameters
     ----------
@@ -956,6 +1095,12 @@ def dot(x1: Any, x2: Any) -> Any:
         The second operand.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of no dimensions for two vectors. Else the last dimension of `x1` is summed with the last but one
+        (or the only one) of `x2`, and all others remain.
 
     Examples
     --------
@@ -980,7 +1125,12 @@ def to_numpy(x: Any) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array, or one of NumPy's.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the shape and dtype of `x`, in memory of its own: writing to it changes nothing else.
 
     Examples
     --------
@@ -1002,9 +1152,14 @@ def show(x: Any, brief: bool = False) -> Any:
     Parameters
     ----------
     x : array
-        An array; a list, a number or a NumPy array becomes one.
+        An array.
     brief : bool, default False
         The text of `str`, and not of `repr`.
+
+    Returns
+    -------
+    str
+        The text; of an array whose elements wait, after they are computed.
 
     Examples
     --------

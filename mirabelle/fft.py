@@ -10,17 +10,14 @@ from mirabelle.dispatch import loading as _loading
 from mirabelle.dispatch.loading import public_names as _public_names
 
 with _loading.lock:  # (before the locks of the modules)
+    from mirabelle.arraytypes.functions.cosines import dct, dst, idct, idst
     from mirabelle.arraytypes.functions.fourier import (
-        dct,
-        dst,
         fft,
         fft2,
         fftfreq,
         fftn,
         fftshift,
         hfft,
-        idct,
-        idst,
         ifft,
         ifft2,
         ifftn,

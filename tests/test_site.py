@@ -112,6 +112,9 @@ def test_docstrings_become_markdown():
     assert "More:\n\n- one" in made
     assert "**Parameters**\n\n- `x`, `y` *(array)*: What is added.\n- `axis`: Along it." in made
     assert "**Returns**\n\nThe sum." in made
+    assert markdown("Adds.\n\nReturns\n-------\ntuple of array\n    Sums, of\n    `x`.\n") == (
+        "Adds.\n\n**Returns**\n\n*tuple of array*: Sums, of `x`."
+    )
     assert "```pycon\n>>> 1 + 1\n2\n```" in made
     assert "```text\nindented\n```" in made
 
@@ -280,6 +283,22 @@ def test_what_help_says_of_parameters_is_what_a_function_takes(called):
     names = parameters(thing)
     if names and not (inspect.isclass(thing) and set(names) <= {"args", "kwargs"}):
         assert documented(text_of(thing)) == names
+
+
+# Functions that return nothing.
+NOTHING = [
+    "mb.add_at", "mb.fill_diagonal", "mb.free_memory", "mb.put", "mb.put_along_axis", "mb.putmask",
+    "mb.save", "mb.savetxt", "mb.savez", "mb.savez_compressed", "mb.set_memory_limit", "mb.synchronize",
+    "md.dirichlet", "md.loop", "md.write_petsc", "dg.write_parts",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "called", [c for c in OURS if c.rpartition(".")[0] in EXPLAINED and not inspect.isclass(OURS[c])]
+)
+def test_help_says_what_a_function_returns(called):
+    told = "Returns" in dict(sections(text_of(OURS[called]))) or not callable(OURS[called])
+    assert told != (called in NOTHING)
 
 
 # Pages that are made of results

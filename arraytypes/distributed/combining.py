@@ -37,6 +37,13 @@ def batch() -> Iterator[None]:
 
     A value that is needed inside brings all that wait by then; the rest is sent when the block ends.
 
+    Returns
+    -------
+    context manager
+        It yields nothing (None).
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])
     >>> with mb.distributed.batch():

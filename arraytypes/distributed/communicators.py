@@ -341,6 +341,13 @@ def communicator() -> Communicator:
 
     Under `mpiexec` (or `python -m mirabelle run`) all processes; else this process alone.
 
+    Returns
+    -------
+    mb.distributed.Communicator
+        It says which process this is (`rank`), and of how many (`size`).
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.distributed.communicator()
     <communicator alone: rank 0 of 1>
@@ -370,6 +377,11 @@ def use_communicator(comm: Communicator) -> Iterator[Communicator]:
     ----------
     comm : Communicator
         The processes.
+
+    Returns
+    -------
+    context manager
+        It yields `comm`.
 
     Examples
     --------

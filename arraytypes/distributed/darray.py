@@ -47,6 +47,11 @@ def use_layout(layout: Any) -> Iterator[None]:
     layout : Layout or placement
         The layout.
 
+    Returns
+    -------
+    context manager
+        It yields nothing (None).
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -76,7 +81,7 @@ class DArray(DenseArray, OfInner[A]):
     data : array, list or number
         What is copied into the array.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None keeps that of the data.
     layout : Layout, placement or None
         How it is divided; None is rows in equal runs.
     comm : Communicator or None

@@ -308,6 +308,12 @@ def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> Layou
     processes : int or None
         Over how many; None is as many as there are.
 
+    Returns
+    -------
+    mb.distributed.LayoutReport
+        It prints as the picture, and knows `shape`, `processes`, `elements` and `bytes` (of each process;
+        None of a shape alone).
+
     Examples
     --------
     >>> import mirabelle as mb

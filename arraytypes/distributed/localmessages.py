@@ -20,7 +20,7 @@ from mirabelle.arraytypes.distributed.combining import combined
 from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, communicator
 from mirabelle.arraytypes.distributed.marks import Unsaid, marked
 from mirabelle.arraytypes.distributed.transfers import Messages
-from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.elementwise import copied, leaf_family
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import counters, verbs
@@ -146,6 +146,11 @@ def allreduce(x: Any, op: str = "sum", comm: Communicator | None = None) -> Any:
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
+    Returns
+    -------
+    array
+        Of the type, shape and dtype of `x`, also for "any" and "all"; in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -157,7 +162,7 @@ def allreduce(x: Any, op: str = "sum", comm: Communicator | None = None) -> Any:
         raise ValueError(f"mb.distributed.allreduce knows the operations {names}, and not {op!r}.")
     comm = communicator() if comm is None else comm
     check_local(x, "mb.distributed.allreduce")
-    return x if comm.size == 1 else together(root_of(verbs.dense(x)), comm, op)
+    return copied(x) if comm.size == 1 else together(root_of(verbs.dense(x)), comm, op)
 
 
 @generic

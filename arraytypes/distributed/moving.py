@@ -49,6 +49,12 @@ def redistribute(x: Any, layout: Any) -> AbstractArray:
     layout : Layout or placement
         The new layout.
 
+    Returns
+    -------
+    array
+        A distributed array of the shape and dtype of `x`, and of its own memory: what is written to one
+        does not show in the other.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -360,6 +366,12 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
         Of ranks, and the array for each.
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
+
+    Returns
+    -------
+    dict
+        The arrays that came, by the ranks that sent them, in new memory and in the type of what was sent;
+        empty where nothing came.
 
     Examples
     --------

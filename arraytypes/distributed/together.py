@@ -23,6 +23,11 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
     comm : Communicator or None
         The processes; None is all.
 
+    Returns
+    -------
+    context manager
+        It yields the communicator: `comm`, or that of all processes.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -28,6 +28,11 @@ def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any
     batched : bool, default False
         Whether a rule by tangents is called once for all directions, with an axis more in front.
 
+    Returns
+    -------
+    callable
+        A decorator, which makes a function the rule, in place of an older one, and returns it unchanged.
+
     Notes
     -----
     *A function of scalars* of your own, that is broadcast (or an elementwise function of mirabelle). The rule
@@ -94,6 +99,11 @@ def differentiable(f: Callable[..., Any]) -> Any:
     ----------
     f : callable
         A function of arrays.
+
+    Returns
+    -------
+    callable
+        The generic function, of the name and parameters of `f`. `mb.autodiff.rule` takes it.
 
     Examples
     --------

@@ -38,6 +38,12 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     **kwargs : keyword arguments
         What else the function is given.
 
+    Returns
+    -------
+    array
+        In new memory: what the function returns stands where the axis was, which is gone if that is a
+        number.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -78,6 +84,11 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     axes : int or sequence of int
         The axes in turn.
+
+    Returns
+    -------
+    array
+        Of as many dimensions as `a`, with size one along the axes, if `func` takes these away.
 
     Examples
     --------

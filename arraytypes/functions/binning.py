@@ -39,6 +39,12 @@ def histogram(
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    tuple of array
+        The counts (int64; with weights of their dtype, with `density` float64), and the edges, which are
+        one more than the bins.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -101,6 +107,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    array
+        Of one dimension, and one more than there are bins.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -131,6 +142,12 @@ def histogram2d(
         Whether counts become a density, whose integral is one.
     weights : array or None
         How much each element counts; None is one for all.
+
+    Returns
+    -------
+    tuple of array
+        The counts as floating-point numbers, with a row for each bin of `x`; the edges along x; and the
+        edges along y.
 
     Examples
     --------
@@ -165,6 +182,12 @@ def histogramdd(
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    tuple
+        The counts as floating-point numbers, with a dimension for each coordinate; and a list of the arrays
+        of edges.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -191,6 +214,11 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     minlength : int, default 0
         The least length of the result.
 
+    Returns
+    -------
+    array
+        From 0 to the largest number, or of length `minlength` if that is more: int64, with weights float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -212,6 +240,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         The edges, in ascending or descending order.
     right : bool, default False
         Which edge of a bin belongs to it.
+
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape of `x`: 0 and the number of edges are for elements outside.
 
     Examples
     --------

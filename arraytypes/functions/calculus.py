@@ -46,6 +46,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     edge_order : int, default 1
         The order of the one-sided differences: 1 or 2.
 
+    Returns
+    -------
+    array or tuple of array
+        Of the shape of `f`, integers as float64: one array for one axis, a tuple of one for each axis for
+        several.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -155,6 +161,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     axis : int, default -1
         Along which axis; negative ones count from the last.
 
+    Returns
+    -------
+    array
+        Of the shape of `y` without the axis, of no dimensions for a vector; integers become float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -195,6 +206,11 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         What comes behind.
     to_begin : array, number or None
         What comes before.
+
+    Returns
+    -------
+    array
+        Of one dimension, and of the dtype of `ary`.
 
     Examples
     --------
@@ -239,6 +255,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     period : number or None
         The period of the positions.
 
+    Returns
+    -------
+    array
+        Of the shape of `x`, and of dtype float64, or complex128 if `fp` is complex.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -260,6 +281,12 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
         The second vector.
     mode : str, default 'full'
         What is kept of the result: "full", "same" or "valid".
+
+    Returns
+    -------
+    array
+        Of one dimension and of the dtype that both have together: M + N - 1 elements for "full", max(M, N)
+        for "same", |M - N| + 1 for "valid".
 
     Examples
     --------
@@ -284,6 +311,12 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
         The second vector.
     mode : str, default 'valid'
         What is kept of the result: "full", "same" or "valid".
+
+    Returns
+    -------
+    array
+        Of one dimension and of the dtype that both have together: M + N - 1 elements for "full", max(M, N)
+        for "same", |M - N| + 1 for "valid".
 
     Examples
     --------

@@ -43,6 +43,12 @@ def gemm(x1: Any, x2: Any, /, *, alpha: Any = 1, beta: Any = 0, out: Any = None)
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        `out` itself where it is given, else a new array of shape (..., m, n), of the dtype that both
+        promote to with the kind of the factors (float64 of integers and a float).
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -112,6 +118,11 @@ def matrix_power(x: Any, n: int, /) -> Any:
     n : int
         How often; negative powers are those of the inverse.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype of `x`; integers become float64 only if `n` is negative.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -159,6 +170,12 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         The chain; its ends may be vectors.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        `out` itself where it is given, else of shape (m, n), without m or n where that end is a vector; of
+        the dtype that all promote to.
 
     Examples
     --------

@@ -39,6 +39,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     default : number, default 0
         What stands where no condition holds.
 
+    Returns
+    -------
+    array
+        Of the shape that conditions and choices have together, and of the dtype of choices and default
+        together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -91,6 +97,12 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     **kw : keyword arguments
         What else the functions are given.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype of `x`, in new memory: what the functions return is converted to it. Zeros,
+        where no condition holds.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -136,6 +148,11 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         Where the result is written; it is returned, too.
     mode : str, default 'raise'
         What indices that are outside do: "raise", "wrap" or "clip".
+
+    Returns
+    -------
+    array
+        Of the shape that `a` and the choices have together, and of the dtype of the choices.
 
     Examples
     --------
@@ -183,6 +200,12 @@ def extract(condition: Any, arr: Any) -> Any:
     arr : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    array
+        In new memory: of one dimension and of the dtype of `arr`; without elements, where the condition
+        holds nowhere.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -221,6 +244,11 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
         Along which axis; None takes all elements in a row.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype of `a`; of one dimension if `axis` is None.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return verbs.copy(x)
 
 
-def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
     if isinstance(dst, np.ndarray):
         given, mask = (verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src, where))
         np.copyto(dst, given, casting, mask)
@@ -138,6 +138,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         verbs.assign(dst, src)
     else:
         write_where(dst, src, where, casting)
+    return dst
 
 
 def _numbers_beside_numpy(given: tuple[Any, ...]) -> bool:

@@ -42,11 +42,17 @@ def eye(
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of shape (n_rows, n_cols), and of dtype float64 unless `dtype` is given, in new memory at the place
+        that `device` says.
 
     Examples
     --------
@@ -106,6 +112,11 @@ def tril(x: Any, /, k: int = 0) -> Any:
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -127,6 +138,11 @@ def triu(x: Any, /, k: int = 0) -> Any:
         A matrix, or a stack of them.
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
+
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory.
 
     Examples
     --------
@@ -156,6 +172,11 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: boo
         Whether the results keep sizes of one.
     copy : bool, default True
         Whether results have memory of their own.
+
+    Returns
+    -------
+    tuple of array
+        One for each vector and of its dtype, each with as many dimensions as there are vectors.
 
     Examples
     --------

@@ -55,6 +55,11 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     upper : bool, default False
         Whether U is returned, and not L.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype of `x`, float64 of integers, in new memory. The other triangle is zero.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -78,6 +83,12 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         A matrix, or a stack of them.
     mode : str, default 'reduced'
         "reduced", "complete" (a square Q) or "r" (R alone).
+
+    Returns
+    -------
+    array or tuple of array
+        `(Q, R)`, by these names: of shapes (..., m, k) and (..., k, n) with k = min(m, n), (..., m, m) and
+        (..., m, n) if complete. R alone, an array, for "r".
 
     Examples
     --------
@@ -106,6 +117,12 @@ def eig(x: Any, /) -> Any:
     x : array (..., n, n)
         A square matrix, or a stack of them.
 
+    Returns
+    -------
+    tuple of array
+        `(eigenvalues, eigenvectors)`, by these names: of shape (..., n), and (..., n, n), the vectors in
+        columns. complex64 of half and single precision, else complex128.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -129,6 +146,11 @@ def eigvals(x: Any, /) -> Any:
     x : array (..., n, n)
         A square matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        Of shape (..., n), in no order. complex64 of half and single precision, else complex128.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -151,6 +173,12 @@ def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
     UPLO : str, default 'L'
         Which triangle is read: "L" or "U".
 
+    Returns
+    -------
+    tuple of array
+        `(eigenvalues, eigenvectors)`, by these names: real, ascending, of shape (..., n), and of shape
+        (..., n, n), the vectors in columns. float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -171,6 +199,11 @@ def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Any:
         A square matrix, or a stack of them.
     UPLO : str, default 'L'
         Which triangle is read: "L" or "U".
+
+    Returns
+    -------
+    array
+        Real, of shape (..., n) and of the precision of `x`, float64 of integers.
 
     Examples
     --------
@@ -203,6 +236,12 @@ def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True, hermi
     hermitian : bool, default False
         Whether the matrix is symmetric (Hermitian), which takes less work.
 
+    Returns
+    -------
+    array or tuple of array
+        `(U, S, Vh)`, by these names: of shapes (..., m, m), (..., k), (..., n, n) with k = min(m, n); (...,
+        m, k), (..., k), (..., k, n) unless full. S alone without `compute_uv`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -230,6 +269,11 @@ def svdvals(x: Any, /) -> Any:
     x : array (..., m, n)
         A matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        Real, of shape (..., min(m, n)) and of the precision of `x`, float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -254,6 +298,12 @@ def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
         Whether P L is returned as one.
     p_indices : bool, default False
         Whether P is returned as indices.
+
+    Returns
+    -------
+    tuple of array
+        `(P, L, U)`, of shapes (m, m), (m, k), (k, n) with k = min(m, n). `(P L, U)` with `permute_l`; with
+        `p_indices` the first is a vector of int32.
 
     Examples
     --------
@@ -282,6 +332,12 @@ def ldl(a: Any, /, *, lower: bool = True, hermitian: bool = True) -> Any:
     hermitian : bool, default True
         Whether it is Hermitian, and not symmetric, where it is complex.
 
+    Returns
+    -------
+    tuple of array
+        `(L, D, perm)`: two matrices of the shape and dtype of `a` (float64 of integers), and a vector of
+        int64. With `lower=False` L is upper triangular up to `perm`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -307,6 +363,12 @@ def schur(a: Any, /, *, output: str = "real") -> Any:
         A square matrix.
     output : str, default 'real'
         "real" or "complex".
+
+    Returns
+    -------
+    tuple of array
+        `(T, Z)`, each of the shape of `a` and of its dtype, float64 of integers; complex with
+        `output="complex"`.
 
     Examples
     --------
@@ -335,6 +397,11 @@ def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
     calc_q : bool, default False
         Whether Q is returned, too.
 
+    Returns
+    -------
+    array or tuple of array
+        H, or `(H, Q)`; each of the shape and dtype of `a`, float64 of integers, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -356,6 +423,12 @@ def polar(a: Any, /, *, side: str = "right") -> Any:
         A matrix.
     side : str, default 'right'
         "right" is U P, "left" is P U.
+
+    Returns
+    -------
+    tuple of array
+        `(U, P)`: U of the shape of `a`, P of shape (n, n), of the left side (m, m). Of the dtype of `a`,
+        float64 of integers.
 
     Examples
     --------
@@ -387,6 +460,12 @@ def null_space(A: Any, /, *, rcond: Any = None) -> Any:
     rcond : float or None
         Smaller singular values, relative to the largest, count as zero.
 
+    Returns
+    -------
+    array
+        Of shape (n, k), where n - k is the rank, so (n, 0) where only zero is mapped to zero. Of the dtype
+        of `A`, float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -408,6 +487,12 @@ def orth(A: Any, /, *, rcond: Any = None) -> Any:
         An array of two dimensions, or a structured array.
     rcond : float or None
         Smaller singular values, relative to the largest, count as zero.
+
+    Returns
+    -------
+    array
+        Of shape (m, k), where k is the rank, so (m, 0) of a matrix of zeros. Of the dtype of `A`, float64
+        of integers.
 
     Examples
     --------

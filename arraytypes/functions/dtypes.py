@@ -52,6 +52,12 @@ def finfo(type: Any, /) -> FloatInfo:
     type : dtype or array
         What is asked about.
 
+    Returns
+    -------
+    FloatInfo
+        With `bits`, `eps`, `max`, `min`, `smallest_normal` and `dtype`, as the array API standard names
+        them, and NumPy's `tiny`, `resolution` and others.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -87,6 +93,11 @@ def iinfo(type: Any, /) -> IntegerInfo:
     ----------
     type : dtype or array
         What is asked about.
+
+    Returns
+    -------
+    IntegerInfo
+        With `bits`, `max`, `min` and `dtype`, as the array API standard names them.
 
     Examples
     --------
@@ -126,6 +137,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     kind : dtype, str or tuple
         A dtype, a kind of the array API standard, or several.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -154,6 +170,11 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
         What it is to be.
     casting : str, default 'safe'
         Which conversions are allowed, as in `np.can_cast`.
+
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
 
     Examples
     --------

@@ -68,6 +68,12 @@ def einsum(
         In which order is contracted: "greedy", "optimal", a path of `einsum_path`; True chooses, False
         takes all at once.
 
+    Returns
+    -------
+    array
+        With the dimensions in the order of the result's indices, of none if there are none. What only
+        reorders or picks of one operand is a view of it.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -107,6 +113,11 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tu
         The operands.
     optimize : bool or str, default 'greedy'
         How it is searched for: "greedy" or "optimal".
+
+    Returns
+    -------
+    tuple
+        The path, a list of the name and of tuples of operands' numbers; and the description, a str.
 
     Examples
     --------

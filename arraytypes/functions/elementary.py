@@ -35,6 +35,12 @@ def sinc(x: Any) -> Any:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    array
+        Of the shape and place of `x`. Floating-point and complex numbers keep their dtype, integers become
+        float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -55,6 +61,11 @@ def i0(x: Any) -> Any:
     ----------
     x : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    array
+        Of the shape and place of `x`. Floating-point numbers keep their dtype, integers become float64.
 
     Examples
     --------
@@ -77,6 +88,11 @@ def angle(z: Any, deg: bool = False) -> Any:
         Complex numbers.
     deg : bool, default False
         Whether in degrees.
+
+    Returns
+    -------
+    array
+        Floating-point numbers of the shape of `z`: of complex numbers of the dtype of their parts.
 
     Examples
     --------
@@ -102,6 +118,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
         Along which axis; negative ones count from the last.
     period : number, default 6.283185307179586
         The period.
+
+    Returns
+    -------
+    array
+        Of the shape of `p`. Floating-point numbers keep their dtype; integers become float64, unless the
+        period is an integer, too.
 
     Examples
     --------
@@ -155,6 +177,11 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     neginf : number or None
         What stands for -infinity; None is the smallest number.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory; `x` itself with `copy=False`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -195,6 +222,12 @@ def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `a`, in new memory: integers stay integers. Of truth values it is
+        float16.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -229,6 +262,11 @@ def fix(x: Any, out: Any = None) -> Any:
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory: integers stay integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -248,6 +286,12 @@ def fabs(x: Any, out: Any = None) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of the shape and place of `x`. Floating-point numbers keep their dtype; integers of 32 and 64 bits
+        become float64, smaller ones what NumPy makes of them.
 
     Examples
     --------
@@ -274,6 +318,12 @@ def float_power(x1: Any, x2: Any) -> Any:
     x2 : array or number
         The second operand.
 
+    Returns
+    -------
+    array
+        Of the shape that the operands have together, and of dtype float64, or complex128 if one of them is
+        complex.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -297,6 +347,11 @@ def isposinf(x: Any, out: Any = None) -> Any:
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape and place of `x`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -317,6 +372,11 @@ def isneginf(x: Any, out: Any = None) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape and place of `x`.
 
     Examples
     --------
@@ -344,6 +404,11 @@ def iscomplex(x: Any) -> Any:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape and place of `x`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -361,6 +426,11 @@ def isreal(x: Any) -> Any:
     ----------
     x : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape and place of `x`.
 
     Examples
     --------
@@ -384,6 +454,11 @@ def iscomplexobj(x: Any) -> bool:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -401,6 +476,11 @@ def isrealobj(x: Any) -> bool:
     ----------
     x : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
 
     Examples
     --------
@@ -421,6 +501,11 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     tol : number, default 100
         In units of the dtype's machine epsilon, or absolute if it is below one.
+
+    Returns
+    -------
+    array
+        `a` itself, or its real parts: a view of its memory, of the dtype of the parts.
 
     Examples
     --------
@@ -454,6 +539,11 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         The absolute tolerance.
     equal_nan : bool, default False
         Whether NaN equals NaN.
+
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape that `a` and `b` have together.
 
     Examples
     --------
@@ -492,6 +582,11 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     equal_nan : bool, default False
         Whether NaN equals NaN.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, so that the arrays are computed and read.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -519,6 +614,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     equal_nan : bool, default False
         Whether NaN equals NaN.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, so that the arrays are computed and read.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -544,6 +644,11 @@ def array_equiv(a1: Any, a2: Any) -> bool:
         The first.
     a2 : array
         The second.
+
+    Returns
+    -------
+    bool
+        A bool of Python's, so that the arrays are computed and read.
 
     Examples
     --------

@@ -558,6 +558,12 @@ def factorize(A: Any, /) -> Any:
     A : matrix
         Dense or structured.
 
+    Returns
+    -------
+    mb.linalg.Factorization
+        It has `solve(b)`, `inv()`, `det()`, `slogdet()` and `logdet()`, and can stand as the first argument
+        of `mb.linalg.solve`.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -1,4 +1,4 @@
-"""Fourier transforms: the array API standard's `fft`, NumPy's two-dimensional ones, cosines and sines.
+"""Fourier transforms: the array API standard's `fft`, and NumPy's two-dimensional ones.
 
 Transforms are routines of the array's place, and barriers. Single precision stays single.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.creation import asarray
-from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
@@ -25,13 +25,13 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 def _along(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
     """A transform along one axis."""
-    _check(name, x, norm)
+    check_norm(name, x, norm)
     (axis,) = normal_axes(axis, x.ndim)
     if n is not None:
-        n = _length(name, n)
+        n = checked_length(name, n)
         x = _with_points(x, [axis])
     else:
-        _check_length(name, x, axis)
+        check_length(name, x, axis)
     return library.call(f"fft.{name}", x, n=n, axis=axis, norm=norm)
 
 
@@ -45,7 +45,7 @@ def _with_points(x: Any, axes: list[int]) -> Any:
 
 def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     """A transform over several axes: all, unless `axes` or the lengths `s` say which."""
-    _check(name, x, norm)
+    check_norm(name, x, norm)
     if s is not None:
         s = [operator.index(n) for n in s]
         if axes is None:
@@ -55,15 +55,15 @@ def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     if s is not None:
         if len(s) != len(found):
             raise ValueError(f"{name}: {len(s)} lengths in s for {len(found)} axes; they must be equally many.")
-        s = tuple(_length(name, x.shape[a] if n == -1 else n) for n, a in zip(s, found, strict=True))
+        s = tuple(checked_length(name, x.shape[a] if n == -1 else n) for n, a in zip(s, found, strict=True))
         x = _with_points(x, found)
     else:
         for a in found:
-            _check_length(name if a == found[-1] else "fftn", x, a, name)
+            check_length(name if a == found[-1] else "fftn", x, a, name)
     return library.call(f"fft.{name}", x, s=s, axes=tuple(found), norm=norm)
 
 
-def _check(name: str, x: Any, norm: Any) -> None:
+def check_norm(name: str, x: Any, norm: Any) -> None:
     if not x.ndim:
         raise ValueError(f"{name} takes arrays of at least one dimension: mb.reshape(x, (1,)).")
     if norm not in _NORMS:
@@ -75,7 +75,7 @@ def _check(name: str, x: Any, norm: Any) -> None:
         )
 
 
-def _check_length(name: str, x: Any, axis: int, said: str = "") -> None:
+def check_length(name: str, x: Any, axis: int, said: str = "") -> None:
     """Is there something to transform along an axis?"""
     n = x.shape[axis]
     halved = name in ("irfft", "irfftn", "hfft")  # (half of the points and one more are given)
@@ -89,7 +89,7 @@ def _check_length(name: str, x: Any, axis: int, said: str = "") -> None:
     )
 
 
-def _length(name: str, n: Any) -> int:
+def checked_length(name: str, n: Any) -> int:
     n = operator.index(n)
     if n < 1:
         raise ValueError(f"{name}: a transform has at least one point, and {n} were asked for.")
@@ -115,6 +115,12 @@ def fft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with length `n` along `axis`, in new memory.
 
     Examples
     --------
@@ -142,6 +148,12 @@ def ifft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
 
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with length `n` along `axis`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -167,6 +179,12 @@ def rfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with `n // 2 + 1` elements along `axis`, in new memory.
 
     Examples
     --------
@@ -194,6 +212,12 @@ def irfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
 
+    Returns
+    -------
+    array
+        Real: float32 of single precision, float64 of double and of integers. Of the shape of `x`, with
+        length `n` along `axis`: `2 * (m - 1)` of m given, if None.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -219,6 +243,12 @@ def hfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Real: float32 of single precision, float64 of double and of integers. Of the shape of `x`, with
+        length `n` along `axis`: `2 * (m - 1)` of m given, if None.
 
     Examples
     --------
@@ -246,6 +276,12 @@ def ihfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
 
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with `n // 2 + 1` elements along `axis`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -265,12 +301,19 @@ def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> 
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : sequence of int or None
         Which axes; None is all of them.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with the lengths `s` along `axes`, in new memory.
 
     Examples
     --------
@@ -292,12 +335,19 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") ->
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : sequence of int or None
         Which axes; None is all of them.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with the lengths `s` along `axes`, in new memory.
 
     Examples
     --------
@@ -320,12 +370,19 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") ->
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : sequence of int or None
         Which axes; None is all of them.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the
+        lengths `s` along `axes`, in the last of them `s[-1] // 2 + 1`.
 
     Examples
     --------
@@ -346,12 +403,19 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : sequence of int or None
         Which axes; None is all of them.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Real: float32 of single precision, float64 of double and of integers. Of the lengths `s` along
+        `axes`: in the last of them `2 * (m - 1)` of m given, if None.
 
     Examples
     --------
@@ -374,12 +438,19 @@ def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward")
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : pair of int
         Which axes.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with the lengths `s` along `axes`, in new memory.
 
     Examples
     --------
@@ -400,12 +471,19 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward"
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : pair of int
         Which axes.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the shape
+        of `x`, with the lengths `s` along `axes`, in new memory.
 
     Examples
     --------
@@ -428,12 +506,19 @@ def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward"
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : pair of int
         Which axes.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Complex: complex64 of half and single precision, complex128 of double and of integers. Of the
+        lengths `s` along `axes`, in the last of them `s[-1] // 2 + 1`.
 
     Examples
     --------
@@ -454,12 +539,19 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward
     x : array
         An array; a list, a number or a NumPy array becomes one.
     s : sequence of int or None
-        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+        The lengths of the axes in the transform: what is shorter is filled with zeros, what is longer cut;
+        None keeps them.
     axes : pair of int
         Which axes.
     norm : str, default 'backward'
         What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
         its root.
+
+    Returns
+    -------
+    array
+        Real: float32 of single precision, float64 of double and of integers. Of the lengths `s` along
+        `axes`: in the last of them `2 * (m - 1)` of m given, if None.
 
     Examples
     --------
@@ -488,9 +580,15 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
     d : number, default 1.0
         Their distance.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        A vector of length `n` in cycles per unit of `d`, float64 unless `dtype` is given: 0 and the
+        positive frequencies, then the negative ones.
 
     Examples
     --------
@@ -514,9 +612,15 @@ def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None
     d : number, default 1.0
         Their distance.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        A vector of length `n // 2 + 1` in cycles per unit of `d`, float64 unless `dtype` is given: from 0
+        upwards.
 
     Examples
     --------
@@ -549,6 +653,11 @@ def fftshift(x: Any, /, axes: Any = None) -> Any:
     axes : sequence of int or None
         Which axes; None is all of them.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -570,6 +679,11 @@ def ifftshift(x: Any, /, axes: Any = None) -> Any:
     axes : sequence of int or None
         Which axes; None is all of them.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -582,129 +696,3 @@ def ifftshift(x: Any, /, axes: Any = None) -> Any:
 def _shifted(routine: str, x: Any, axes: Any) -> Any:
     along = normal_axes(axes, x.ndim)
     return library.call(routine, x, axes=along) if along else verbs.copy(x)
-
-
-# Cosines and sines, which SciPy has
-
-
-def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
-    x = as_array(x)
-    _check(name, x, norm)
-    if type not in (1, 2, 3, 4):
-        raise ValueError(f"{name}: there are the types 1, 2, 3 and 4; not {type!r}.")
-    (axis,) = normal_axes(axis, x.ndim)
-    if n is None:
-        _check_length(name, x, axis)
-    return library.call(
-        f"fft.{name}", x, type=type, n=None if n is None else _length(name, n), axis=axis, norm=norm
-    )
-
-
-@explained
-def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The discrete cosine transform along an axis (in SciPy, with its conventions).
-
-    Parameters
-    ----------
-    x : array
-        An array; a list, a number or a NumPy array becomes one.
-    type : int, default 2
-        Which of the transforms, 1 to 4.
-    n : int or None
-        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
-    axis : int, default -1
-        Along which axis; negative ones count from the last.
-    norm : str
-        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
-        its root.
-
-    Examples
-    --------
-    >>> import mirabelle as mb
-    >>> print(mb.fft.dct(mb.HostArray([1.0, 1.0])))
-    [4. 0.]
-    """
-    return _cosines("dct", x, type, n, axis, norm)
-
-
-@explained
-def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The inverse of `dct`.
-
-    Parameters
-    ----------
-    x : array
-        An array; a list, a number or a NumPy array becomes one.
-    type : int, default 2
-        Which of the transforms, 1 to 4.
-    n : int or None
-        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
-    axis : int, default -1
-        Along which axis; negative ones count from the last.
-    norm : str
-        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
-        its root.
-
-    Examples
-    --------
-    >>> import mirabelle as mb
-    >>> x = mb.HostArray([1.0, 2.0, 3.0])
-    >>> print(mb.round(mb.fft.idct(mb.fft.dct(x))))
-    [1. 2. 3.]
-    """
-    return _cosines("idct", x, type, n, axis, norm)
-
-
-@explained
-def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The discrete sine transform along an axis (in SciPy, with its conventions).
-
-    Parameters
-    ----------
-    x : array
-        An array; a list, a number or a NumPy array becomes one.
-    type : int, default 2
-        Which of the transforms, 1 to 4.
-    n : int or None
-        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
-    axis : int, default -1
-        Along which axis; negative ones count from the last.
-    norm : str
-        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
-        its root.
-
-    Examples
-    --------
-    >>> import mirabelle as mb
-    >>> mb.fft.dst(mb.HostArray([1.0, 2.0, 3.0])).shape
-    (3,)
-    """
-    return _cosines("dst", x, type, n, axis, norm)
-
-
-@explained
-def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The inverse of `dst`.
-
-    Parameters
-    ----------
-    x : array
-        An array; a list, a number or a NumPy array becomes one.
-    type : int, default 2
-        Which of the transforms, 1 to 4.
-    n : int or None
-        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
-    axis : int, default -1
-        Along which axis; negative ones count from the last.
-    norm : str
-        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
-        its root.
-
-    Examples
-    --------
-    >>> import mirabelle as mb
-    >>> x = mb.HostArray([1.0, 2.0, 3.0])
-    >>> print(mb.round(mb.fft.idst(mb.fft.dst(x))))
-    [1. 2. 3.]
-    """
-    return _cosines("idst", x, type, n, axis, norm)

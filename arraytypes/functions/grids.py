@@ -76,11 +76,17 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     dimensions : tuple of int
         The shape.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result.
     sparse : bool, default False
         Whether each array has one dimension that is not of size one.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array or tuple of array
+        Of shape `(len(dimensions), *dimensions)`; with `sparse`, a tuple of as many arrays, each of size 1
+        along the others' dimensions.
 
     Examples
     --------
@@ -108,11 +114,16 @@ def fromfunction(
     shape : tuple of int
         The shape.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the coordinates.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
     **kwargs : keyword arguments
         What else the function is given.
+
+    Returns
+    -------
+    array
+        Whatever `function` returns: an array of the shape, if it computes element by element.
 
     Examples
     --------
@@ -140,6 +151,11 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> A
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        Of one dimension, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -159,9 +175,15 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
     n : int
         The number of rows.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of shape (n, n), and of dtype float64 unless `dtype` is given, in new memory at the place that
+        `device` says.
 
     Examples
     --------
@@ -189,9 +211,14 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = 
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of shape (N, M), in new memory at the place that `device` says.
 
     Examples
     --------
@@ -224,11 +251,17 @@ def logspace(
     base : number, default 10.0
         What is raised to the exponents.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None takes what follows from the numbers.
     axis : int, default 0
         Along which axis; negative ones count from the last.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of one dimension, and of dtype float64 (complex128 for complex ends) unless `dtype` is given.
+        Between arrays of numbers they run along a new `axis`.
 
     Examples
     --------
@@ -263,11 +296,17 @@ def geomspace(
     endpoint : bool, default True
         Whether `stop` is the last value.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None takes what follows from the numbers.
     axis : int, default 0
         Along which axis; negative ones count from the last.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of one dimension, and of dtype float64 (complex128 for complex ends) unless `dtype` is given.
+        Between arrays of numbers they run along a new `axis`.
 
     Examples
     --------
@@ -307,6 +346,11 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     increasing : bool, default False
         Whether powers rise.
 
+    Returns
+    -------
+    array
+        A matrix with a row for each element, of at least the dtype int64, float64 or complex128.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -342,6 +386,12 @@ def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
         Indices or masks, one for each dimension.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    tuple of array
+        One array for each vector, as long as that along its own dimension and of size 1 along the others; a
+        mask becomes the indices where it holds.
 
     Examples
     --------
@@ -387,6 +437,11 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    tuple of array
+        `ndim` arrays of dtype int64 and of length `n`: what an array can be indexed with.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -404,6 +459,11 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     ----------
     arr : matrix
         The matrix.
+
+    Returns
+    -------
+    tuple of array
+        An array of dtype int64 for each dimension of `arr`: what `arr` can be indexed with.
 
     Examples
     --------
@@ -435,6 +495,11 @@ def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    tuple of array
+        Rows and columns, both of dtype int64 and of one length: what a matrix can be indexed with.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -461,6 +526,11 @@ def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    tuple of array
+        Rows and columns, both of dtype int64 and of one length: what a matrix can be indexed with.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -482,6 +552,12 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
 
+    Returns
+    -------
+    tuple of array
+        Rows and columns, both of dtype int64 and of one length, at the place of `arr`: what `arr` can be
+        indexed with.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -502,6 +578,12 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
         The matrix.
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
+
+    Returns
+    -------
+    tuple of array
+        Rows and columns, both of dtype int64 and of one length, at the place of `arr`: what `arr` can be
+        indexed with.
 
     Examples
     --------
@@ -539,6 +621,11 @@ def _window(name: str, meaning: str) -> Any:
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        Of shape (M,) and dtype float64: symmetric, and largest in the middle.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -567,6 +654,11 @@ def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
         The larger, the narrower.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of shape (M,) and dtype float64: symmetric, and largest in the middle.
 
     Examples
     --------

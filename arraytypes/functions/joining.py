@@ -108,6 +108,11 @@ def concatenate(
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together unless `dtype` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -211,6 +216,11 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together unless `dtype` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -242,6 +252,11 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together unless `dtype` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -265,6 +280,11 @@ def dstack(tup: Any) -> Any:
     tup : sequence of arrays
         What is joined.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -285,6 +305,11 @@ def column_stack(tup: Any) -> Any:
     ----------
     tup : sequence of arrays
         Vectors and matrices.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together.
 
     Examples
     --------
@@ -308,6 +333,11 @@ def block(arrays: Any) -> Any:
     ----------
     arrays : nested lists of arrays
         The blocks.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together.
 
     Examples
     --------
@@ -411,6 +441,11 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     axis : int or None
         Along which axis; None takes all elements in a row.
 
+    Returns
+    -------
+    array
+        Of the dtype that both have together; of one dimension if `axis` is None.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -430,6 +465,11 @@ def resize(a: Any, new_shape: Any) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     new_shape : int or tuple of int
         The new shape.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype and place of `a`. Zeros, if `a` has no elements.
 
     Examples
     --------
@@ -481,6 +521,11 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         What is left out.
     axis : int or None
         Along which axis; None takes all elements in a row.
+
+    Returns
+    -------
+    array
+        Of the dtype of `arr`; of one dimension if `axis` is None.
 
     Examples
     --------
@@ -544,6 +589,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         What is put there.
     axis : int or None
         Along which axis; None takes all elements in a row.
+
+    Returns
+    -------
+    array
+        Of the dtype of `arr`, to which `values` are converted; of one dimension if `axis` is None.
 
     Examples
     --------
@@ -622,6 +672,12 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     axis : int, default 0
         Along which axis; negative ones count from the last.
 
+    Returns
+    -------
+    list of array
+        In order along the axis; the last are empty if there are more parts than elements. What is written
+        to a part is written to `ary`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -671,6 +727,11 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     axis : int, default 0
         Along which axis; negative ones count from the last.
 
+    Returns
+    -------
+    list of array
+        In order along the axis. What is written to a part is written to `ary`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -708,6 +769,11 @@ _SPLITTERS_PARAMETERS = """
         An array; a list, a number or a NumPy array becomes one.
     indices_or_sections : int or sequence of int
         How many parts of equal length, or the indices at which is cut.
+
+    Returns
+    -------
+    list of array
+        In order along the axis. What is written to a part is written to `ary`, and the other way round.
 
     Examples
     --------"""

@@ -124,6 +124,12 @@ def cg(
     callback : callable or None
         Called after each step with its number and the norm of the residual.
 
+    Returns
+    -------
+    tuple
+        `(x, info)`: x in new memory, of the shape of `b`, and a `mb.linalg.SolverInfo`, of which
+        `converged` says whether x is as exact as was asked for.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -171,6 +177,12 @@ def minres(
         A preconditioner: roughly the inverse of A.
     callback : callable or None
         Called after each step with its number and the norm of the residual.
+
+    Returns
+    -------
+    tuple
+        `(x, info)`: x in new memory, of the shape of `b`, and a `mb.linalg.SolverInfo`, of which
+        `converged` says whether x is as exact as was asked for.
 
     Examples
     --------
@@ -222,6 +234,12 @@ def gmres(
         A preconditioner: roughly the inverse of A.
     callback : callable or None
         Called after each step with its number and the norm of the residual.
+
+    Returns
+    -------
+    tuple
+        `(x, info)`: x in new memory, of the shape of `b`, and a `mb.linalg.SolverInfo`, of which
+        `converged` says whether x is as exact as was asked for.
 
     Examples
     --------

@@ -71,6 +71,11 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     axis : int, tuple of int or None
         Along which axes; None is all of them.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -93,6 +98,11 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
     axis : int or tuple of int
         Where the new dimensions are in the result.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -114,6 +124,11 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     axis : int, tuple of int or None
         Which dimensions; None is all of size one.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
 
     Examples
     --------
@@ -144,6 +159,11 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     destination : int or sequence of int
         Where they go.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -173,6 +193,12 @@ def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
     axis : int, default 0
         Which axis.
 
+    Returns
+    -------
+    tuple of array
+        In order along the axis. What is written to a view is written to `x`, and the other way round;
+        numbers are arrays of no dimensions, and copies.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -195,6 +221,11 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     *shapes : tuples of int
         The shapes.
 
+    Returns
+    -------
+    tuple of int
+        The empty tuple, if there are no shapes. Shapes that do not fit are an error.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -206,12 +237,18 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 @explained
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays stretched to the shape they have together: read-only views.
+    """Arrays stretched to the shape they have together: read-only views, or what has that shape itself.
 
     Parameters
     ----------
     *arrays : arrays
         What is stretched.
+
+    Returns
+    -------
+    tuple of array
+        In the order of the arguments, of their dtypes. An array that has the shape already is returned
+        itself, and can be written to.
 
     Examples
     --------
@@ -273,6 +310,11 @@ def concat(
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together unless `dtype` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -310,6 +352,11 @@ def stack(
         The dtype of the result; None takes what follows from the operands.
     casting : str, default 'same_kind'
         Which conversions are allowed, as in `np.can_cast`.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype that the arrays have together unless `dtype` is given.
 
     Examples
     --------
@@ -372,6 +419,11 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     axis : int, tuple of int or None
         Along which axes; None shifts all elements in a row.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -433,6 +485,11 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
     axis : int or None
         Along which axis; None takes all elements in a row.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype and place of `x`; of one dimension if `axis` is None.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -468,6 +525,11 @@ def tile(x: Any, repetitions: Any, /) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     repetitions : int or tuple of int
         How often along each dimension.
+
+    Returns
+    -------
+    array
+        In new memory, of the dtype and place of `x`.
 
     Examples
     --------

@@ -27,6 +27,12 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     offset : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
 
+    Returns
+    -------
+    array
+        Of shape (..., k), where k is how many entries the diagonal has (0 beyond the corners), and of the
+        dtype of `x`, whose memory it shares.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -50,6 +56,12 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
 
+    Returns
+    -------
+    array
+        One number for each matrix, so an array without axes of one matrix. Of the dtype of `x`, but small
+        integers and bools become int64, unsigned ones uint64, as in `mb.sum`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -70,6 +82,11 @@ def outer(x1: Any, x2: Any, /) -> Any:
         The vector along rows.
     x2 : array
         The vector along columns.
+
+    Returns
+    -------
+    array
+        Of shape (m, n), of vectors of lengths m and n. Of the dtype that both promote to.
 
     Examples
     --------
@@ -99,6 +116,12 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         The second vectors.
     axis : int or None, default -1
         The axis of the components in all three.
+
+    Returns
+    -------
+    array
+        Of the shape that both broadcast to, with three components along `axis`. Of the dtype that both
+        promote to.
 
     Examples
     --------

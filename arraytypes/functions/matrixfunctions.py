@@ -23,6 +23,11 @@ def expm(A: Any, /) -> Any:
     A : array (..., n, n)
         A square matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype of `A`, float64 of integers, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -42,6 +47,11 @@ def logm(A: Any, /) -> Any:
     ----------
     A : array (..., n, n)
         A square matrix, or a stack of them.
+
+    Returns
+    -------
+    array
+        Of the shape of `A`, float64; complex128 where `A` is complex, or its logarithm is not real.
 
     Examples
     --------
@@ -63,6 +73,12 @@ def sqrtm(A: Any, /) -> Any:
     A : array (..., n, n)
         A square matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        Of the shape and dtype of `A`, float64 of integers; complex where the root of a real matrix is not
+        real.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -82,6 +98,12 @@ def block_diag(*arrays: Any) -> Any:
     ----------
     *arrays : matrices
         The blocks.
+
+    Returns
+    -------
+    array
+        Dense, with as many rows and columns as all have together, in new memory. Of the dtype that all
+        promote to.
 
     Examples
     --------

@@ -43,6 +43,12 @@ def array(
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        At the place of `object` if it is an array, else of the default array type, unless `device` is
+        given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -86,6 +92,11 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
 
+    Returns
+    -------
+    array
+        Of at least one dimension, and of the dtype of `a` unless `dtype` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -105,6 +116,11 @@ def asfortranarray(a: Any, dtype: Any = None) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
+
+    Returns
+    -------
+    array
+        Of at least one dimension, and of the dtype of `a` unless `dtype` is given.
 
     Examples
     --------
@@ -127,6 +143,11 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
         The dtype of the result; None takes what follows from the operands.
     requirements : str or sequence of str
         Letters of NumPy's: "C", "F", "A", "W", "O", "E".
+
+    Returns
+    -------
+    array
+        `a` itself, if it is an array of ours that is so already; else a copy.
 
     Examples
     --------
@@ -165,6 +186,11 @@ def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     max_work : int or None, default 0
         Taken for NumPy's sake.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -187,6 +213,11 @@ def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
         The second.
     max_work : int or None, default -1
         Taken for NumPy's sake.
+
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
 
     Examples
     --------
@@ -214,6 +245,11 @@ def min_scalar_type(a: Any, /) -> np.dtype:
     a : number or array
         What is asked about.
 
+    Returns
+    -------
+    dtype
+        A dtype of NumPy's: of an integer the smallest that is unsigned, if the number is not negative.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -227,12 +263,18 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 
 @explained
 def common_type(*arrays: Any) -> Any:
-    """The floating-point type that holds the elements of all arrays.
+    """The floating-point or complex type that holds the elements of all arrays.
 
     Parameters
     ----------
     *arrays : arrays
         What is asked about.
+
+    Returns
+    -------
+    type
+        A scalar type of NumPy's, `numpy.float64` if there are integers, a complex one if there are complex
+        numbers.
 
     Examples
     --------
@@ -252,6 +294,11 @@ def shape(a: Any) -> tuple[int, ...]:
     a : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    tuple of int
+        The empty tuple for a number.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -269,6 +316,11 @@ def ndim(a: Any) -> int:
     ----------
     a : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    int
+        An int of Python's; 0 for a number.
 
     Examples
     --------
@@ -289,6 +341,11 @@ def size(a: Any, axis: Any = None) -> int:
         An array; a list, a number or a NumPy array becomes one.
     axis : int, tuple of int or None
         Along which axes; None is all of them.
+
+    Returns
+    -------
+    int
+        An int of Python's; 1 for a number.
 
     Examples
     --------

@@ -57,6 +57,12 @@ def nansum(
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; truth values and integers add up as int64 or
+        uint64, other dtypes stay. The sum of nothing is 0.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -89,6 +95,12 @@ def nanprod(
         What the result begins with, also where there are no elements.
     where : array of bool, default True
         Which elements count; all, if it is True.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; truth values and integers multiply as int64
+        or uint64, other dtypes stay. The product of nothing is 1.
 
     Examples
     --------
@@ -140,6 +152,12 @@ def nanmin(
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a`. Where there are no
+        elements at all, it is an error, unless `initial` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -170,6 +188,12 @@ def nanmax(
     where : array of bool, default True
         Which elements count; all, if it is True.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a`. Where there are no
+        elements at all, it is an error, unless `initial` is given.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -199,6 +223,12 @@ def nanmean(
         Whether axes that are gone stay as dimensions of size one.
     where : array of bool, default True
         Which elements count; all, if it is True.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a` if it is floating-point
+        or complex, else float64. Of nothing it is NaN.
 
     Examples
     --------
@@ -240,6 +270,12 @@ def nanvar(
         The mean, if it is known already.
     correction : float
         What is subtracted from the number of elements before it divides: 1 for a sample.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a` if it is floating-point
+        (of its parts, if complex), else float64. Of nothing it is NaN.
 
     Examples
     --------
@@ -295,6 +331,12 @@ def nanstd(
     correction : float
         What is subtracted from the number of elements before it divides: 1 for a sample.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a` if it is floating-point
+        (of its parts, if complex), else float64. Of nothing it is NaN.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -334,6 +376,12 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
 
+    Returns
+    -------
+    array
+        Of dtype int64, without the axis; of no dimensions if `axis` is None. Where all are NaN, it is an
+        error.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -357,6 +405,12 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
         Where the result is written; it is returned, too.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Of dtype int64, without the axis; of no dimensions if `axis` is None. Where all are NaN, it is an
+        error.
 
     Examples
     --------
@@ -382,6 +436,12 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of the shape of `a`, or in one row if `axis` is None. Truth values and integers become int64 or
+        uint64, other dtypes stay.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -405,6 +465,12 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
         The dtype of the result; None takes what follows from the operands.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of the shape of `a`, or in one row if `axis` is None. Truth values and integers become int64 or
+        uint64, other dtypes stay.
 
     Examples
     --------

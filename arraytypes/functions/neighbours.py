@@ -31,7 +31,13 @@ def cumulative_sum(x: Any, /, axis: Any = None, *, dtype: Any = None, include_in
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
     include_initial : bool, default False
-        Whether the result begins with the sum (product) of nothing.
+        Whether the result begins with 0, the sum of nothing.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, and one longer along the axis with `include_initial`. Truth values and integers
+        become int64 or uint64, other dtypes stay.
 
     Examples
     --------
@@ -58,7 +64,13 @@ def cumulative_prod(x: Any, /, axis: Any = None, *, dtype: Any = None, include_i
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
     include_initial : bool, default False
-        Whether the result begins with the sum (product) of nothing.
+        Whether the result begins with 1, the product of nothing.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, and one longer along the axis with `include_initial`. Truth values and integers
+        become int64 or uint64, other dtypes stay.
 
     Examples
     --------
@@ -112,6 +124,12 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         What is put before.
     append : array, number or None
         What is put behind.
+
+    Returns
+    -------
+    array
+        Shorter by `n` along the axis, and of the dtype of `x`, or that of all with `prepend` or `append`;
+        of truth values it says where neighbours differ.
 
     Examples
     --------

@@ -49,6 +49,12 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     ord : number or str, default 2
         Which norm, as in `np.linalg.norm`.
 
+    Returns
+    -------
+    array
+        Real, of the precision of `x`, float64 of integers. Of the shape of `x` without the axes in `axis`
+        (of length 1 with `keepdims`), so without axes if that is None.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -178,6 +184,12 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     ord : number or str, default 'fro'
         Which norm, as in `np.linalg.norm`.
 
+    Returns
+    -------
+    array
+        Real, of the precision of `x`, float64 of integers. Of the shape of `x` without its last two axes
+        (of length 1 with `keepdims`).
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -236,6 +248,12 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         Along one axis the norm of vectors, along two that of matrices; None is the whole array.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Real, of the precision of `x`, float64 of integers. Of the shape of `x` without the axes in `axis`
+        (of length 1 with `keepdims`), so without axes if that is None.
 
     Examples
     --------

@@ -35,6 +35,12 @@ def errstate(**options: Any) -> np.errstate:
     **options : keyword arguments
         NumPy's options.
 
+    Returns
+    -------
+    context manager
+        NumPy's own, for a `with` block, which gets no value; what held before holds again after it. It
+        decorates functions, too.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -59,6 +65,11 @@ def isscalar(element: Any) -> bool:
     element : object
         What is asked about.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -77,6 +88,11 @@ def isfortran(a: Any) -> bool:
     a : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    bool
+        A bool of Python's, no array.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -94,6 +110,11 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     ----------
     arr : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    iterator
+        Tuples of an index, which is a tuple of int, and the element, an array of no dimensions; rows first.
 
     Examples
     --------
@@ -120,6 +141,11 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: A
         Its second argument.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    tuple of array
+        Rows and columns, both of dtype int64 and of one length: what a matrix can be indexed with.
 
     Examples
     --------
@@ -148,6 +174,11 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: A
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        `a` itself, if it is an array of ours that has the dtype and the place already.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -173,6 +204,11 @@ def array2string(a: Any, *args: Any, **options: Any) -> str:
     **options : keyword arguments
         NumPy's options.
 
+    Returns
+    -------
+    str
+        As NumPy writes them, without the name of the type.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -195,6 +231,11 @@ def array_repr(arr: Any, *args: Any, **options: Any) -> str:
     **options : keyword arguments
         NumPy's options.
 
+    Returns
+    -------
+    str
+        As NumPy writes its own arrays, `array([...])`, whatever the type of `arr`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -216,6 +257,11 @@ def array_str(a: Any, *args: Any, **options: Any) -> str:
         NumPy's.
     **options : keyword arguments
         NumPy's options.
+
+    Returns
+    -------
+    str
+        As NumPy writes them, without the name of the type.
 
     Examples
     --------

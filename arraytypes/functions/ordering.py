@@ -33,6 +33,12 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> An
     kind : str, default 'introselect'
         Taken for NumPy's sake.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `a`, or in one row if `axis` is None; in new memory. The order on
+        both sides of `kth` is not said.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -71,6 +77,12 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") ->
     kind : str, default 'introselect'
         Taken for NumPy's sake.
 
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape of `a`, or in one row if `axis` is None: what `mb.take_along_axis`
+        takes.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -91,6 +103,11 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         The keys; the last is the first to decide.
     axis : int, default -1
         Along which axis; negative ones count from the last.
+
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape of one key.
 
     Examples
     --------
@@ -116,6 +133,12 @@ def sort_complex(a: Any) -> Any:
     a : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    array
+        Of the shape of `a`, in new memory. Complex numbers keep their dtype; integers of 8 and 16 bits
+        become complex64, all else complex128.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -140,6 +163,12 @@ def argwhere(a: Any) -> Any:
     a : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    array
+        Of dtype int64, with a column for each dimension of `a`; of shape (0, `a.ndim`) where there are
+        none.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -163,6 +192,11 @@ def flatnonzero(a: Any) -> Any:
     ----------
     a : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    array
+        Of one dimension and of dtype int64, ascending.
 
     Examples
     --------
@@ -194,6 +228,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         What indices that are outside do: "raise", "wrap" or "clip".
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
+
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape that the indices have together.
 
     Examples
     --------
@@ -271,6 +310,11 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     order : str, default 'C'
         The order in memory, as NumPy names it; "K" and "C" are rows first.
 
+    Returns
+    -------
+    tuple of array
+        For each dimension of `shape` an array of dtype int64 in the shape of `indices`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -303,6 +347,12 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
     bitorder : str, default 'big'
         Which bit is the first: "big" or "little".
 
+    Returns
+    -------
+    array
+        Of dtype uint8: a byte for eight elements along the axis, the last one filled with zeros. Of one
+        dimension if `axis` is None.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -326,6 +376,12 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
         How many bits; None is all.
     bitorder : str, default 'big'
         Which bit is the first: "big" or "little".
+
+    Returns
+    -------
+    array
+        Of dtype uint8: eight elements for a byte along the axis, or `count`. Of one dimension if `axis` is
+        None.
 
     Examples
     --------

@@ -51,6 +51,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     **kwargs : keyword arguments
         What the mode takes.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype of `array`, to which what stands in the border is converted.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -48,6 +48,12 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        In new memory, of the dtype of `x`: of the shape of `indices`, which stands in the place of the
+        axis, if there is one.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -119,6 +125,12 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
         The indices.
     axis : int or None, default -1
         Along which axis; None takes all elements in a row.
+
+    Returns
+    -------
+    array
+        In new memory: as long as `indices` along the axis, and of the dtype of `x`. Of one dimension if
+        `axis` is None.
 
     Examples
     --------
@@ -237,6 +249,11 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    tuple of array
+        All of dtype int64 and of one length, rows first: what `x` can be indexed with.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -279,6 +296,11 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
         Whether it comes before ("left") or behind ("right") equal values.
     sorter : array of int or None
         The order that sorts `x1`, if it is not sorted.
+
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape of `x2`: from 0 to the length of `x1`.
 
     Examples
     --------

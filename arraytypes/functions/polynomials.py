@@ -39,6 +39,11 @@ def polyval(p: Any, x: Any) -> Any:
     x : array
         Where.
 
+    Returns
+    -------
+    array
+        Of the shape of `x`, and of the dtype that both have together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -84,6 +89,12 @@ def polyfit(
     cov : bool or str, default False
         Whether the covariance of the coefficients is returned, too.
 
+    Returns
+    -------
+    array or tuple of array
+        Its coefficients, the highest power first, a column for each of `y`. With `full` also residuals,
+        rank, singular values, rcond; with `cov` the covariance.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -108,6 +119,11 @@ def roots(p: Any) -> Any:
     p : array
         The coefficients.
 
+    Returns
+    -------
+    array
+        Of one dimension, in no particular order: complex, if one of them is. Zero roots are among them.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -125,6 +141,11 @@ def poly(seq_of_zeros: Any) -> Any:
     ----------
     seq_of_zeros : array
         The roots, or a square matrix.
+
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first: one more than roots.
 
     Examples
     --------
@@ -151,6 +172,11 @@ def polyadd(a1: Any, a2: Any) -> Any:
     a2 : array
         The second.
 
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first: as many as the longer one has.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -170,6 +196,11 @@ def polysub(a1: Any, a2: Any) -> Any:
         The first.
     a2 : array
         The second.
+
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first: as many as the longer one has.
 
     Examples
     --------
@@ -191,6 +222,11 @@ def polymul(a1: Any, a2: Any) -> Any:
     a2 : array
         The second.
 
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -210,6 +246,11 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         The dividend.
     v : array
         The divisor.
+
+    Returns
+    -------
+    tuple of array
+        The coefficients of the quotient and of the remainder, the highest power first.
 
     Examples
     --------
@@ -232,6 +273,11 @@ def polyder(p: Any, m: int = 1) -> Any:
     m : int, default 1
         How often.
 
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first: `m` fewer than those of `p`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -253,6 +299,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         How often.
     k : number or sequence
         The constants of integration.
+
+    Returns
+    -------
+    array
+        Its coefficients, the highest power first: `m` more than those of `p`.
 
     Examples
     --------

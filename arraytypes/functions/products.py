@@ -115,6 +115,11 @@ def matrix_transpose(x: Any, /) -> Any:
     x : array (..., m, n)
         A matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        Of shape (..., n, m) and the dtype of `x`. What is written to it is written to `x`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -137,6 +142,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         The second vectors.
     axis : int, default -1
         The axis along which they lie.
+
+    Returns
+    -------
+    array
+        Of the shape that both broadcast to, without `axis`; without axes, of two vectors. Of the dtype that
+        both promote to.
 
     Examples
     --------
@@ -178,6 +189,12 @@ def inner(a: Any, b: Any, /) -> Any:
     b : array
         The second operand.
 
+    Returns
+    -------
+    array
+        Of the dimensions of `a` but the last, and then those of `b` but the last; of no dimensions for two
+        vectors.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -203,6 +220,11 @@ def vdot(a: Any, b: Any, /) -> Any:
         The first operand, whose elements are conjugated.
     b : array
         The second operand.
+
+    Returns
+    -------
+    array
+        Of no dimensions, and of the dtype that both have together.
 
     Examples
     --------
@@ -231,6 +253,12 @@ def outer(a: Any, b: Any, /) -> Any:
     b : array
         The vector along columns.
 
+    Returns
+    -------
+    array
+        A matrix with a row for each element of `a` and a column for each of `b`, of the dtype that both
+        have together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -256,6 +284,12 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
         The second operand.
     axes : int or pair of sequences, default 2
         How many axes are summed over, or which of each.
+
+    Returns
+    -------
+    array
+        Of the axes of `x1` that are left, followed by those of `x2`; without axes if none are. Of the dtype
+        that both promote to.
 
     Examples
     --------
@@ -318,6 +352,12 @@ def kron(a: Any, b: Any, /) -> Any:
     b : array
         The inner factor.
 
+    Returns
+    -------
+    array
+        Of the dtype that both have together; each dimension is as long as the product of theirs. A
+        `mb.Kronecker`, if both are matrices and one is structured.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -372,6 +412,12 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
     axis : int or None
         The axis of the components in all three.
 
+    Returns
+    -------
+    array
+        Of the shape of the vectors, stretched to one, with the three components along `axisc` (or `axis`);
+        of the dtype that both have together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -418,6 +464,11 @@ def khatri_rao(a: Any, b: Any, /) -> Any:
         The first matrix.
     b : matrix
         A matrix of as many columns.
+
+    Returns
+    -------
+    array
+        Of shape (m n, k), of matrices of shapes (m, k) and (n, k). Of the dtype that both promote to.
 
     Examples
     --------

@@ -74,6 +74,12 @@ def quantile(
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    array
+        The dimensions of `q` come first, and then the axes that are left: of no dimensions, if neither has
+        any. Integers become float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -108,6 +114,12 @@ def percentile(
         Whether axes that are gone stay as dimensions of size one.
     weights : array or None
         How much each element counts; None is one for all.
+
+    Returns
+    -------
+    array
+        The dimensions of `q` come first, and then the axes that are left: of no dimensions, if neither has
+        any. Integers become float64.
 
     Examples
     --------
@@ -144,6 +156,12 @@ def nanquantile(
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    array
+        The dimensions of `q` come first, and then the axes that are left: of no dimensions, if neither has
+        any. Integers become float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -179,6 +197,12 @@ def nanpercentile(
     weights : array or None
         How much each element counts; None is one for all.
 
+    Returns
+    -------
+    array
+        The dimensions of `q` come first, and then the axes that are left: of no dimensions, if neither has
+        any. Integers become float64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -207,6 +231,12 @@ def median(
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a` if it is floating-point
+        or complex, else float64. Of nothing it is NaN.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -234,6 +264,12 @@ def nanmedian(
         Taken for NumPy's sake; the input is never changed.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a` if it is floating-point
+        or complex, else float64. Of nothing it is NaN.
 
     Examples
     --------

@@ -30,6 +30,12 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        Of one dimension. It can be written to if the buffer can; at other places than the host it is a
+        copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -60,6 +66,11 @@ def fromfile(
         How many bytes are left out at the start.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Returns
+    -------
+    array
+        Of one dimension, in new memory.
 
     Examples
     --------
@@ -92,6 +103,11 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, de
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
+    Returns
+    -------
+    array
+        Of one dimension, in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -116,6 +132,12 @@ def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         Where the result is made, `mb.CuArray` say; None is the default array type.
     **kwargs : keyword arguments
         NumPy's.
+
+    Returns
+    -------
+    array
+        A row for each line, in new memory; fewer dimensions, where there is one line or one column. Of
+        float64 unless `dtype` is given.
 
     Examples
     --------
@@ -142,6 +164,12 @@ def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any
         Where the result is made, `mb.CuArray` say; None is the default array type.
     **kwargs : keyword arguments
         NumPy's.
+
+    Returns
+    -------
+    array
+        A row for each line, in new memory; fewer dimensions, where there is one line or one column. Of
+        float64 unless `dtype` is given.
 
     Examples
     --------

@@ -266,6 +266,11 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
 
+    Returns
+    -------
+    array
+        Of the axes that are left, of no dimensions if none is; of the dtype of `a`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -295,6 +300,12 @@ def average(
         Whether the sum of the weights is returned, too.
     keepdims : bool, default False
         Whether axes that are gone stay as dimensions of size one.
+
+    Returns
+    -------
+    array or tuple of array
+        Of the axes that are left, of no dimensions if none is; floating-point or complex. With `returned`,
+        a tuple: the means, and the sums of the weights in the same shape.
 
     Examples
     --------

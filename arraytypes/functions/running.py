@@ -43,6 +43,12 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of the shape of `a`, or in one row if `axis` is None. Truth values and integers become int64 or
+        uint64, other dtypes stay.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -67,6 +73,12 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
         The dtype of the result; None takes what follows from the operands.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of the shape of `a`, or in one row if `axis` is None. Truth values and integers become int64 or
+        uint64, other dtypes stay.
 
     Examples
     --------

@@ -31,6 +31,12 @@ def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of dtype int64, without the axis; of no dimensions if `axis` is None. Where there are no elements,
+        it is an error.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -57,6 +63,12 @@ def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         Whether axes that are gone stay as dimensions of size one.
     out : array or None
         Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of dtype int64, without the axis; of no dimensions if `axis` is None. Where there are no elements,
+        it is an error.
 
     Examples
     --------

@@ -55,6 +55,12 @@ def unique_all(x: Any, /) -> UniqueAll:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    named tuple of array
+        `values` (sorted), `indices` (into `x` in a row), `inverse_indices` (in the shape of `x`) and
+        `counts`; all but the first are int64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -72,6 +78,11 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     ----------
     x : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    named tuple of array
+        `values` (sorted) and `counts` (int64), both of one dimension. Each NaN is an element of its own.
 
     Examples
     --------
@@ -92,6 +103,11 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     x : array
         An array; a list, a number or a NumPy array becomes one.
 
+    Returns
+    -------
+    named tuple of array
+        `values` (sorted, of one dimension) and `inverse_indices` (int64, in the shape of `x`).
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -110,6 +126,11 @@ def unique_values(x: Any, /) -> Any:
     ----------
     x : array
         An array; a list, a number or a NumPy array becomes one.
+
+    Returns
+    -------
+    array
+        In one dimension, sorted, and of the dtype of `x`. Each NaN is an element of its own.
 
     Examples
     --------
@@ -136,6 +157,11 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
         Taken for NumPy's sake; nothing is gained by it here.
     kind : str or None
         Taken for NumPy's sake.
+
+    Returns
+    -------
+    array
+        Of dtype bool, and of the shape of `x1`.
 
     Examples
     --------

@@ -70,6 +70,12 @@ def solve(x1: Any, x2: Any, /) -> Any:
     x2 : array (..., n) or (..., n, k)
         The right-hand sides.
 
+    Returns
+    -------
+    array
+        Of the shape of `x2`, repeated for each matrix of a stack, and of the dtype that both promote to,
+        float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -90,6 +96,11 @@ def inv(x: Any, /) -> Any:
     ----------
     x : array (..., n, n)
         A square matrix, or a stack of them.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of `x`, float64 of integers, in new memory; of a `mb.Diagonal` it is one.
 
     Examples
     --------
@@ -117,6 +128,11 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         Whether the matrix is symmetric (Hermitian), which takes less work.
     rtol : float or None
         Smaller singular values, relative to the largest, count as zero.
+
+    Returns
+    -------
+    array
+        Of shape (..., n, m), of the dtype of `x`, float64 of integers, in new memory.
 
     Examples
     --------
@@ -147,6 +163,12 @@ def det(x: Any, /) -> Any:
     x : array (..., n, n)
         A square matrix, or a stack of them.
 
+    Returns
+    -------
+    array
+        One number for each matrix, so an array without axes of one matrix. Of the dtype of `x`, float64 of
+        integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -165,6 +187,12 @@ def slogdet(x: Any, /) -> Any:
     ----------
     x : array (..., n, n)
         A square matrix, or a stack of them.
+
+    Returns
+    -------
+    tuple of array
+        `(sign, logabsdet)`, by these names, one number for each matrix: the sign of the dtype of `x`
+        (float64 of integers), the logarithm real.
 
     Examples
     --------
@@ -192,6 +220,12 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
         The right-hand sides.
     rcond : float or None
         Smaller singular values, relative to the largest, count as zero.
+
+    Returns
+    -------
+    tuple of array
+        `(x, residuals, rank, s)`, by these names: x of shape (n,) or (n, k), residuals of (1,) or (k,), the
+        rank without axes, and the singular values of `a`, descending.
 
     Examples
     --------
@@ -224,6 +258,11 @@ def matrix_rank(x: Any, /, *, rtol: Any = None, tol: Any = None, hermitian: bool
     hermitian : bool, default False
         Whether the matrix is symmetric (Hermitian), which takes less work.
 
+    Returns
+    -------
+    array
+        One number for each matrix, so an array without axes of one matrix. Of int64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -253,6 +292,12 @@ def cond(x: Any, /, p: Any = None) -> Any:
         A matrix, or a stack of them.
     p : number or str
         By which norm, as in `np.linalg.cond`; None is the 2-norm.
+
+    Returns
+    -------
+    array
+        One number for each matrix, so an array without axes of one matrix. Real, of the precision of `x`,
+        float64 of integers.
 
     Examples
     --------
@@ -287,6 +332,11 @@ def solve_triangular(
     unit_diagonal : bool, default False
         Whether the diagonal counts as ones.
 
+    Returns
+    -------
+    array
+        Of the shape of `b` and of the dtype that both promote to, float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -316,6 +366,12 @@ def lu_factor(a: Any, /) -> Any:
     a : array (n, n)
         A square matrix.
 
+    Returns
+    -------
+    tuple of array
+        `(factors, pivots)`: U and, below its diagonal, L without its ones, of the shape of `a` and floating
+        point; row i was swapped with row `pivots[i]` (int32).
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -339,6 +395,11 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
         The right-hand sides.
     trans : int, default 0
         0 solves with a, 1 with its transpose, 2 with its adjoint.
+
+    Returns
+    -------
+    array
+        Of the shape of `b` and of the dtype that it and the factors promote to, float64 of integers.
 
     Examples
     --------
@@ -369,6 +430,12 @@ def cho_factor(a: Any, /, lower: bool = False) -> Any:
     lower : bool, default False
         Which triangle is read and returned.
 
+    Returns
+    -------
+    tuple
+        The triangular factor, of the shape and dtype of `a` (float64 of integers) and zero in the other
+        triangle, and the bool `lower`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -391,6 +458,11 @@ def cho_solve(c_and_lower: Any, b: Any) -> Any:
         What `cho_factor` returned.
     b : array (n,) or (n, k)
         The right-hand sides.
+
+    Returns
+    -------
+    array
+        Of the shape of `b` and of the dtype that it and the factor promote to, float64 of integers.
 
     Examples
     --------
@@ -428,6 +500,12 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
     axes : sequence of int or None
         Axes of `a` that are moved behind the others before.
 
+    Returns
+    -------
+    array
+        Of the shape `a.shape[b.ndim:]` (after `axes` are moved), and of the dtype that both promote to,
+        float64 of integers.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -460,6 +538,11 @@ def tensorinv(a: Any, /, ind: int = 2) -> Any:
         An array; a list, a number or a NumPy array becomes one.
     ind : int, default 2
         How many of the first dimensions.
+
+    Returns
+    -------
+    array
+        Of the shape `a.shape[ind:] + a.shape[:ind]` and of the dtype of `a`, float64 of integers.
 
     Examples
     --------

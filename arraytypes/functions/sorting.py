@@ -36,6 +36,11 @@ def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = 
     order : None
         Taken for NumPy's sake: there are no fields.
 
+    Returns
+    -------
+    array
+        Of the shape, dtype and place of `x`, or in one row if `axis` is None; in new memory.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -70,6 +75,12 @@ def argsort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool
         NumPy's name of a method of sorting; only whether it is stable matters here.
     order : None
         Taken for NumPy's sake: there are no fields.
+
+    Returns
+    -------
+    array
+        Of dtype int64, and of the shape of `x`, or in one row if `axis` is None: what `mb.take_along_axis`
+        takes.
 
     Examples
     --------

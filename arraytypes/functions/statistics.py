@@ -70,6 +70,12 @@ def cov(
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
 
+    Returns
+    -------
+    array
+        Square, with a row for each variable, and float64 or complex128 unless `dtype` is given; of no
+        dimensions for one variable.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -133,6 +139,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         Whether a row is a variable; else a column is.
     dtype : dtype or None
         The dtype of the result; None takes what follows from the operands.
+
+    Returns
+    -------
+    array
+        Square, with a row for each variable, and float64 or complex128 unless `dtype` is given; of no
+        dimensions for one variable.
 
     Examples
     --------

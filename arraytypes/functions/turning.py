@@ -41,6 +41,11 @@ def flipud(m: Any) -> Any:
     m : array
         An array.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `m`. What is written to it is written to `m`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -61,6 +66,11 @@ def fliplr(m: Any) -> Any:
     ----------
     m : array
         An array of at least two dimensions.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `m`. What is written to it is written to `m`, and the other way round.
 
     Examples
     --------
@@ -86,6 +96,11 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
         How often.
     axes : pair of int
         The plane.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `m`. What is written to it is written to `m`, and the other way round.
 
     Examples
     --------
@@ -121,6 +136,11 @@ def transpose(a: Any, axes: Any = None) -> Any:
     axes : tuple of int or None
         The axes in their new order; None reverses them.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `a`. What is written to it is written to `a`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -142,6 +162,11 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
         The first of two axes.
     axis2 : int
         The second of two axes.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `a`. What is written to it is written to `a`, and the other way round.
 
     Examples
     --------
@@ -175,6 +200,11 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     start : int, default 0
         Before which it comes to stand.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `a`. What is written to it is written to `a`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -202,6 +232,12 @@ def ravel(a: Any, order: str = "C") -> Any:
         An array; a list, a number or a NumPy array becomes one.
     order : str, default 'C'
         In which order they are read: "C" rows first, "F" columns first, "A" and "K" as they lie.
+
+    Returns
+    -------
+    array
+        Of one dimension, and of the dtype and place of `a`; `a` itself, if it is that already. What is
+        written to a view is written to `a`, and the other way round.
 
     Examples
     --------
@@ -241,6 +277,12 @@ def atleast_1d(*arys: Any) -> Any:
     *arys : arrays
         One or several; of several a tuple is returned.
 
+    Returns
+    -------
+    array or tuple of array
+        One array for one, a tuple for several. What is written to it is written to the array it is of,
+        which is returned itself if it has the dimensions.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -259,6 +301,12 @@ def atleast_2d(*arys: Any) -> Any:
     *arys : arrays
         One or several; of several a tuple is returned.
 
+    Returns
+    -------
+    array or tuple of array
+        One array for one, a tuple for several. What is written to it is written to the array it is of,
+        which is returned itself if it has the dimensions.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -276,6 +324,12 @@ def atleast_3d(*arys: Any) -> Any:
     ----------
     *arys : arrays
         One or several; of several a tuple is returned.
+
+    Returns
+    -------
+    array or tuple of array
+        One array for one, a tuple for several. What is written to it is written to the array it is of,
+        which is returned itself if it has the dimensions.
 
     Examples
     --------
@@ -312,6 +366,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     axis2 : int, default 1
         The second of two axes.
 
+    Returns
+    -------
+    array
+        Of the dtype and place of `a`. What is written to it is written to `a`, and the other way round.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -343,6 +402,12 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     out : array or None
         Where the result is written; it is returned, too.
 
+    Returns
+    -------
+    array
+        Of the axes other than the two, of no dimensions for a matrix; truth values and integers add up as
+        int64 or uint64.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -362,6 +427,12 @@ def diag(v: Any, k: int = 0) -> Any:
         The diagonal, or the matrix whose diagonal is taken.
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
+
+    Returns
+    -------
+    array
+        Of a vector a new matrix, as large as it takes; of a matrix a view: what is written to it is written
+        to `v`, and the other way round.
 
     Examples
     --------
@@ -393,6 +464,11 @@ def diagflat(v: Any, k: int = 0) -> Any:
         The elements of the diagonal.
     k : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
+
+    Returns
+    -------
+    array
+        Square, as large as it takes, of the dtype of `v`, and in new memory.
 
     Examples
     --------
@@ -474,6 +550,12 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         Where: "f", "b" or "fb".
     axis : int, tuple of int or None
         Along which axes; None is all of them.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `filt`. What is written to it is written to `filt`, and the other way
+        round.
 
     Examples
     --------

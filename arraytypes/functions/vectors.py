@@ -19,6 +19,12 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     x2 : array (..., n)
         Vectors.
 
+    Returns
+    -------
+    array
+        Of shape (..., m), where the stacks are stretched to one shape, and of the dtype that both have
+        together.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -40,6 +46,12 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
         Vectors.
     x2 : array (..., m, n)
         Matrices.
+
+    Returns
+    -------
+    array
+        Of shape (..., n), where the stacks are stretched to one shape, and of the dtype that both have
+        together.
 
     Examples
     --------

@@ -41,6 +41,12 @@ def unique(
     sorted : bool, default True
         Taken for NumPy's sake; the result is sorted.
 
+    Returns
+    -------
+    array or tuple of array
+        In one dimension, or along `axis`. If more is asked for, a tuple in this order: elements, indices,
+        inverse (in the shape of `ar`, or along `axis`), counts.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -64,6 +70,11 @@ def union1d(ar1: Any, ar2: Any) -> Any:
         The first set.
     ar2 : array
         The second set.
+
+    Returns
+    -------
+    array
+        In one dimension, of the dtype that both have together.
 
     Examples
     --------
@@ -94,6 +105,12 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return_indices : bool, default False
         Whether indices of first occurrences are returned, too.
 
+    Returns
+    -------
+    array or tuple of array
+        In one dimension, of the dtype both have together, each element once. With `return_indices` a tuple:
+        elements, indices into `ar1`, indices into `ar2`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -118,6 +135,11 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     assume_unique : bool, default False
         Taken for NumPy's sake; nothing is gained by it here.
 
+    Returns
+    -------
+    array
+        In one dimension, of the dtype of `ar1`, each element once.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -139,6 +161,11 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
         The second set.
     assume_unique : bool, default False
         Taken for NumPy's sake; nothing is gained by it here.
+
+    Returns
+    -------
+    array
+        In one dimension, of the dtype that both have together, each element once.
 
     Examples
     --------

@@ -126,6 +126,11 @@ def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     whole : bool, default False
         Give all of a small array to every point.
 
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -152,6 +157,11 @@ def WRITE(array: Any, through: Any = None) -> Access:
     through : Map, Dofs or None
         What leads from each point to its entries; None is the part of its own number.
 
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -177,6 +187,11 @@ def RW(array: Any, through: Any = None) -> Access:
         A plain array, one over an axis tree, or a `DArray`.
     through : Map, Dofs or None
         What leads from each point to its entries; None is the part of its own number.
+
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
 
     Examples
     --------
@@ -209,6 +224,11 @@ def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     whole : bool, default False
         Let all points contribute to the whole of one small array.
 
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -237,6 +257,11 @@ def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
         What leads from each point to the entries that it contributes to; None is the part of its own number.
     whole : bool, default False
         Let all points contribute to the whole of one small array.
+
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
 
     Examples
     --------
@@ -267,6 +292,11 @@ def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     whole : bool, default False
         Let all points contribute to the whole of one small array.
 
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -296,6 +326,11 @@ def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access
     whole : bool, default False
         Let all points contribute to the whole of one small array.
 
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -324,6 +359,11 @@ def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access
         What leads from each point to the entries that it contributes to; None is the part of its own number.
     whole : bool, default False
         Let all points contribute to the whole of one small array.
+
+    Returns
+    -------
+    access
+        An argument for `md.loop`, which holds `array` itself, not a copy.
 
     Examples
     --------

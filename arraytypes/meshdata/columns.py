@@ -233,6 +233,12 @@ def columns(base: Any, layers: int) -> Columns:
     layers : int
         How many cells a column has.
 
+    Returns
+    -------
+    mb.meshdata.Columns
+        It has `points()`, for loops, and what leads from them to the entries of arrays; it keeps `base` and
+        stores no points of its own.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

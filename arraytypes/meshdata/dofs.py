@@ -214,6 +214,12 @@ def dofs(through: Any, tree: Any) -> Dofs:
     tree : AxisTree
         The tree of the array.
 
+    Returns
+    -------
+    mb.meshdata.Dofs
+        A row of entries for each point of the map's source, -1 where there is none; what `md.READ`,
+        `md.INC` and the others take.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

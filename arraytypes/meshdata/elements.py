@@ -156,6 +156,11 @@ def element(family: str, shape: str, degree: int) -> Element:
     degree : int
         The degree of the polynomials.
 
+    Returns
+    -------
+    mb.meshdata.Element
+        The same object each time for the same arguments.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -51,6 +51,12 @@ def classify(tables: Any, owned: Any, roots: Any = None, *, comm: Communicator |
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
+    Returns
+    -------
+    mb.meshdata.EntityClasses
+        `core`, `root` and `leaf` are int arrays of NumPy's, the numbers of entities; each is in one of
+        them. `touched` is how far the loop reaches on any process.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -32,6 +32,12 @@ def extruded(base: Mesh, heights: Any) -> Mesh:
     heights : sequence of float
         Of the layers' bottoms and tops, so one more than there are layers.
 
+    Returns
+    -------
+    mb.meshdata.Mesh
+        A mesh of one dimension more, with as many cells on each of the base as there are layers. `base`
+        stays as it is.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -23,6 +23,11 @@ def interval(n: int, lower: float = 0.0, upper: float = 1.0) -> Mesh:
     upper : float, default 1.0
         Where it ends.
 
+    Returns
+    -------
+    mb.meshdata.Mesh
+        A mesh in 1 dimension, its vertices numbered from `lower` to `upper`.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -45,6 +50,11 @@ def unit_square(n: int, m: int | None = None, shape: str = "triangle") -> Mesh:
         Along the second; None is as many.
     shape : {"triangle", "quadrilateral"}, default "triangle"
         What squares are cut into.
+
+    Returns
+    -------
+    mb.meshdata.Mesh
+        A mesh in 2 dimensions, of n m quadrilaterals or twice as many triangles.
 
     Examples
     --------
@@ -70,6 +80,12 @@ def unit_cube(n: int, m: int | None = None, k: int | None = None, shape: str = "
         Along the third; None is as many.
     shape : {"tetrahedron", "hexahedron", "prism", "pyramid"}, default "tetrahedron"
         What cubes are cut into.
+
+    Returns
+    -------
+    mb.meshdata.Mesh
+        A mesh in 3 dimensions, of n m k cubes as often as each is cut; pyramids have a vertex more in each
+        cube.
 
     Examples
     --------

@@ -272,6 +272,12 @@ def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
         Of each array `(ghosted, access)`, and where it is known how far the loop reaches, `touched` (as
         `md.classify` says it), and whether it is over a `subset`.
 
+    Returns
+    -------
+    mb.meshdata.GhostAccess
+        For `with`: `roots()` waits until owned entries are complete, `end()`, or the end of the block,
+        until ghosts hold, too.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -75,6 +75,11 @@ def transition(
     subset : bool, default False
         Does it leave owned entries out?
 
+    Returns
+    -------
+    tuple
+        `(actions, state)`: a tuple of `md.Action`, empty where nothing has to be done, and a `md.State`.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

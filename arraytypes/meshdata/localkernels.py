@@ -110,6 +110,11 @@ def local_kernel(function: Callable[..., Any]) -> LocalKernel:
     function : callable
         A plain Python function of small arrays and numbers.
 
+    Returns
+    -------
+    mb.meshdata.LocalKernel
+        It is given to `md.loop`; Python cannot call it. One that is a local kernel already comes back.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -355,6 +355,11 @@ def ragged_rows(rows: Any) -> tuple[Table, Table]:
     rows : iterable of sequences of int
         The rows.
 
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Row i is `values[rowptr[i]:rowptr[i + 1]]`; `rowptr` is one longer than there are rows.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -179,6 +179,12 @@ def pattern(rows: Any, columns: Any = None) -> Pattern:
     columns : Dofs, Map, list of these, or None
         The columns; None is the same as the rows.
 
+    Returns
+    -------
+    mb.meshdata.Pattern
+        It has the `shape` and `nnz` of the matrix and its rows (`indptr`, `indices`); `matrix()` makes
+        matrices of it.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -38,6 +38,11 @@ def read_mesh(path: str | os.PathLike[str], *, inverted: str = "flip") -> Mesh:
     inverted : {"error", "flip", "keep"}, default "flip"
         What is done about cells of negative volume.
 
+    Returns
+    -------
+    mb.meshdata.Mesh
+        A mesh of the cells' dimension, with `markers` of the groups by name.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -94,6 +99,11 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
         The file.
     order : int or None
         Of cells that gmsh makes of a geometry; None is 1.
+
+    Returns
+    -------
+    meshio.Mesh
+        As meshio reads it: its `points`, `cells` and data, nothing left out.
     """
     path = Path(path)
     if not path.exists():
@@ -151,6 +161,11 @@ def physical_groups(file: Any) -> Groups:
     ----------
     file : meshio.Mesh
         What `md.read_meshio` returns.
+
+    Returns
+    -------
+    dict
+        From names to lists of pairs: the dimension, and an int array of a row of nodes for each cell.
     """
     names = {(int(tag), int(dim)): name for name, (tag, dim) in file.field_data.items()}
     groups: Groups = {}

@@ -236,6 +236,12 @@ def mixed(*spaces: Space, names: Any = None, interleaved: bool = False) -> Mixed
     interleaved : bool, default False
         Store the fields together at each entity, not one after the other.
 
+    Returns
+    -------
+    mb.meshdata.MixedSpace
+        It has one `tree`, one numbering of the degrees of freedom of all fields; `field`, `split` and
+        `dofs_of` lead back to one of them.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -23,6 +23,12 @@ def hilbert_order(points: Any) -> Table:
     points : array (n, d)
         Coordinates, in one to three dimensions.
 
+    Returns
+    -------
+    numpy.ndarray
+        The indices of the points, (n,) integers: the first is that of the point that the curve visits
+        first.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -65,6 +71,11 @@ def reverse_cuthill_mckee(neighbours: Map) -> Table:
     ----------
     neighbours : Map
         From each point to its neighbours.
+
+    Returns
+    -------
+    numpy.ndarray
+        The numbers of the points in the new order, one integer for each of them.
 
     Examples
     --------

@@ -42,6 +42,11 @@ def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0
     time : float, default 0.0
         The time that the file says.
 
+    Returns
+    -------
+    pathlib.Path
+        The file that programs open: `path`, or the .pvtu of a divided mesh.
+
     Examples
     --------
     >>> import tempfile

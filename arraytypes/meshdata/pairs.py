@@ -19,6 +19,11 @@ def pairs(through: Map) -> tuple[Points, Map, Map]:
     through : Map
         A map to the points of one component, ragged or not.
 
+    Returns
+    -------
+    tuple
+        The `md.Points`, one for each pair, and two `md.Map` from them, each to one point: p, and q.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -143,6 +143,12 @@ def divided_part(
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
+    Returns
+    -------
+    mb.meshdata.Part
+        It has this process's `mesh` and its `rank`; `numbers(component)` are the numbers of its points in
+        the whole mesh.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

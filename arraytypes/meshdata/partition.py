@@ -35,6 +35,12 @@ def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None
     method : {"metis", "hilbert"} or None
         None is the first that is installed.
 
+    Returns
+    -------
+    numpy.ndarray or dict
+        Integers, one for each cell; where cells have several shapes, a dictionary of such arrays by
+        component.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -81,6 +87,11 @@ def partition_graph(
         How much work each cell is; None is the same.
     method : {"metis", "hilbert"} or None
         None is the first that is installed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The rank, from 0 to n - 1, of each cell: (K,) integers.
 
     Examples
     --------

@@ -167,6 +167,12 @@ def read_petsc(path: Any, *, dtype: Any = None, device: Any = None) -> list[Any]
         Of PETSc's scalars; None finds it by the length of the file.
     device : array type, str or None
         Where arrays are to be; None is the host.
+
+    Returns
+    -------
+    list
+        What the file has, in its order: `mb.CSR`, dense matrices and vectors, and vectors of integers for
+        index sets.
     """
     path = Path(os.fspath(path))
     raw = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
@@ -272,6 +278,11 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
         What is copied.
     comm : petsc4py communicator or None
         None is this process alone.
+
+    Returns
+    -------
+    petsc4py.PETSc.Mat, Vec or IS
+        In memory of PETSc's, and of its types of numbers.
     """
     if communicator_of([x]) is not None:
         raise TypeError(
@@ -305,6 +316,12 @@ def from_petsc(x: Any, *, device: Any = None) -> Any:
         What is copied.
     device : array type, str or None
         Where the copy is to be; None is the host.
+
+    Returns
+    -------
+    mb.CSR or array
+        In new memory: a `mb.CSR` with the rows that this process has, or a vector of its entries (integers
+        of an IS).
     """
     PETSc = _petsc4py()
     if isinstance(x, PETSc.IS):

@@ -37,6 +37,12 @@ def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = No
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
+    Returns
+    -------
+    mb.meshdata.Part
+        It has this process's `mesh` and its `rank`; `numbers(component)` are the numbers of its points in
+        the whole mesh.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -26,6 +26,11 @@ def quadrature(shape: str, degree: int) -> tuple[np.ndarray, np.ndarray]:
     degree : int
         Of polynomials that are integrated exactly.
 
+    Returns
+    -------
+    tuple of numpy.ndarray
+        `(points, weights)`, of float64, in the coordinates of the reference cell.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

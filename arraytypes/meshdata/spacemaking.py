@@ -41,6 +41,12 @@ def space(mesh: Any, family: Any, degree: int | None = None, *, components: Any 
     components : int, tuple of int or None
         The shape of a value: a vector's length, a matrix's shape; None is one number.
 
+    Returns
+    -------
+    mb.meshdata.Space
+        It holds no values: its `tree` and `dofs` are for arrays and loops, `interpolate(f)` makes a
+        function.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -254,6 +254,11 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
     array : array type or None
         Of the flat array; None is `mb.HostArray`.
 
+    Returns
+    -------
+    mb.meshdata.TreeArray
+        A vector over `tree`, of as many entries as it has, in new memory.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -275,6 +280,11 @@ def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
         None is float64.
     array : array type or None
         Of the flat array; None is `mb.HostArray`.
+
+    Returns
+    -------
+    mb.meshdata.TreeArray
+        A vector over `tree`, of as many entries as it has, in new memory.
 
     Examples
     --------
@@ -301,6 +311,11 @@ def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Tr
     array : array type or None
         Of the flat array; None is `mb.HostArray`.
 
+    Returns
+    -------
+    mb.meshdata.TreeArray
+        A vector over `tree`, of as many entries as it has, in new memory.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -321,6 +336,11 @@ def wrap(tree: AxisTree, flat: Any) -> TreeArray:
         The tree.
     flat : array
         A vector with its entries.
+
+    Returns
+    -------
+    mb.meshdata.TreeArray
+        A vector over `tree`: what is written to it is written to `flat`, also where that is NumPy's.
 
     Examples
     --------

@@ -29,6 +29,11 @@ def tree(*axes: Any) -> AxisTree:
     *axes : Axis, AxisTree, tuple, list or mapping
         From the outermost to the innermost.
 
+    Returns
+    -------
+    mb.meshdata.AxisTree
+        It describes how entries lie, and holds none; `md.zeros(tree)` makes an array over it.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md

@@ -33,6 +33,12 @@ def tree_forest(tree: Any, points: Mapping[Any, StarForest], label: Any) -> Star
     label : hashable
         The axis of these points.
 
+    Returns
+    -------
+    mb.meshdata.StarForest
+        It says which entries of this process are copies (`leaves`), and what of: entries (`roots`) of other
+        processes.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -79,6 +85,12 @@ def part_forest(part: Any, of: Any, *, comm: Any = None) -> StarForest:
         A component ("vertex"), or the tree of arrays.
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
+
+    Returns
+    -------
+    mb.meshdata.StarForest
+        It says which entries of this process are copies (`leaves`), and what of: entries (`roots`) of other
+        processes.
 
     Examples
     --------

@@ -38,6 +38,11 @@ def vtk_nodes(shape: str, order: int) -> np.ndarray:
     order : int
         Of its polynomials.
 
+    Returns
+    -------
+    numpy.ndarray
+        Integers, a row for each node; divided by `order` they are coordinates in the unit cell.
+
     Examples
     --------
     >>> from mirabelle import meshdata as md
@@ -99,6 +104,11 @@ def write_vtk_cells(
         What they have there, by the names that it gets.
     time : float, default 0.0
         The time that the file says.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
 
     Examples
     --------

@@ -560,6 +560,12 @@ def compile(
         captured for a few sizes, and other sizes take neither capturing nor planning; where that cannot be
         done, programs are made for each, and `f.per_size` says why.
 
+    Returns
+    -------
+    mb.compiling.Compiled
+        It is called as `f` is and returns the same; `f.program(...)` and `f.explain(...)` tell of a
+        program. Without `f`, a decorator.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -597,6 +603,11 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
         Like those it will be called with.
     **kwargs : keyword arguments
         The same by name.
+
+    Returns
+    -------
+    mb.compiling.Program
+        It can be saved (`save`) and looked at (`explain()`, `graph`, `plan`), but is not called itself.
 
     Examples
     --------

@@ -48,6 +48,11 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], stat
     state : array or tuple of arrays
         What the first turn gets.
 
+    Returns
+    -------
+    array, number or nest of these
+        The first state for which the condition does not hold: `state` itself, if there is no trip.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -81,6 +86,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: An
         A function of i and the state, which returns the next state.
     state : array or tuple of arrays
         What the first turn gets.
+
+    Returns
+    -------
+    array, number or nest of these
+        The last state: `state` itself, if there is no trip.
 
     Examples
     --------
@@ -123,6 +133,11 @@ def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., An
         What is called if not.
     *operands : arrays
         What both are given.
+
+    Returns
+    -------
+    array, number or nest of these
+        What the function that is called returns.
 
     Examples
     --------

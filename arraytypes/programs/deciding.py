@@ -63,6 +63,12 @@ def decide(node):  # type: ignore[no-untyped-def]
     node : node
         A node of the graph.
 
+    Returns
+    -------
+    dict or None
+        What the method for this class of nodes returns, say `{"recompute": True}`; None decides nothing.
+        There is no method to begin with.
+
     Examples
     --------
     >>> import mirabelle as mb

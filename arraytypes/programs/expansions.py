@@ -66,6 +66,12 @@ def expand(node, how):  # type: ignore[no-untyped-def]
     how : Expansion
         The way.
 
+    Returns
+    -------
+    node
+        A node of the shape and dtype of `node`, which stands in its place; `node` itself leaves it as it
+        is.
+
     Examples
     --------
     >>> import mirabelle as mb

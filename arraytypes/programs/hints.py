@@ -74,6 +74,12 @@ def hint(
     axes : iterable of str or None
         The roles of its axes, which passes can read (`mb.compiling.axis_roles`).
 
+    Returns
+    -------
+    array
+        `x` itself outside of a compiled function, whatever it is. In one, an array of the same shape and
+        dtype, also with `precision`.
+
     Examples
     --------
     >>> import mirabelle as mb
@@ -132,6 +138,12 @@ def axis_roles(of: Any) -> dict[Node, Roles]:
     ----------
     of : Program or tuple of nodes
         The program; in a pass, the nodes that it is given.
+
+    Returns
+    -------
+    dict
+        From nodes to a tuple of one role, or None, for each axis. Nodes without any role may be missing; it
+        is empty where no roles were given.
 
     Examples
     --------

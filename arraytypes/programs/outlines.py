@@ -174,6 +174,11 @@ def outline(f: Callable[..., Any]) -> Any:
     f : callable
         The function.
 
+    Returns
+    -------
+    callable
+        A function with the arguments and results of `f`; so it is used as a decorator.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -204,6 +204,12 @@ def load_program(path: str | os.PathLike[str], device: Any = None) -> LoadedProg
     device : array type, place or None
         Where it runs; None is where it ran when it was saved.
 
+    Returns
+    -------
+    mb.compiling.LoadedProgram
+        What it returns is nested as the results of the function were. It can be saved again, and looked at
+        (`explain()`, `plan`).
+
     Examples
     --------
     >>> import tempfile

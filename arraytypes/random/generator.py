@@ -133,6 +133,12 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     device : array type, place or None
         Where arrays are made; None is the default array type.
 
+    Returns
+    -------
+    mb.random.Generator
+        With another device, or made of a `Philox`, it shares the state of what was given: what one draws,
+        the other does not draw again.
+
     Examples
     --------
     >>> import mirabelle as mb

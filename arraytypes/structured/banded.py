@@ -21,7 +21,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
-from mirabelle.arraytypes.elementwise import join_families, leaf_family
+from mirabelle.arraytypes.elementwise import copied, join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros, zeros_for
@@ -231,7 +231,7 @@ class Identity(Diagonal):
     n : int
         The size.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
@@ -240,8 +240,8 @@ class Identity(Diagonal):
     >>> import mirabelle as mb
     >>> I = mb.Identity(3)
     >>> x = mb.HostArray([1.0, 2.0, 3.0])
-    >>> I @ x is x
-    True
+    >>> print(I @ x)
+    [1. 2. 3.]
     >>> print(mb.ones((3, 3)) + 2 * I)
     [[3. 1. 1.]
      [1. 3. 1.]
@@ -264,7 +264,10 @@ class Identity(Diagonal):
         return from_bands({0: parts[0]}, Identity if isinstance(parts[0], Ones) else Diagonal)
 
     def _times(self, other: Any) -> Any:
-        return verbs.astype(other, np.result_type(self.dtype, other.dtype), copy=False)
+        found = verbs.astype(other, np.result_type(self.dtype, other.dtype), copy=False)
+        if found is not other or isinstance(other, Implicit):  # (nobody writes to what is stored nowhere)
+            return found
+        return verbs.copy(other) if isinstance(other, Structured) else copied(other)
 
     _rtimes = _times
 
@@ -357,6 +360,11 @@ def band(x: Any, /, offset: int = 0) -> Any:
         A matrix.
     offset : int, default 0
         Which diagonal: 0 is the main one, positive ones are above it.
+
+    Returns
+    -------
+    array
+        Of the dtype and place of `x`. What is written to it is written to `x`, and the other way round.
 
     Examples
     --------

@@ -283,6 +283,11 @@ def block_diagonal(*blocks: Any) -> Any:
     *blocks : matrices
         The blocks.
 
+    Returns
+    -------
+    mb.BlockDiagonal
+        It refers to the blocks and copies nothing; of one matrix, this itself.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -141,6 +141,12 @@ def adjoint(x: Any, /) -> Any:
     x : matrix
         The matrix.
 
+    Returns
+    -------
+    array
+        Of shape (..., n, m), and of the dtype of `x`. What is written to it is written to `x`, and the
+        other way round.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -59,7 +59,7 @@ class Fill(Implicit):
     value : number
         The value.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is that of the value.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
@@ -203,7 +203,7 @@ class Zeros(Fill):
     value : number
         Always zero.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
@@ -237,7 +237,7 @@ class Ones(Fill):
     value : number
         Always one.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None is float64.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 
@@ -382,7 +382,7 @@ class Range(Implicit):
     step : number, default 1
         The distance of neighbours.
     dtype : dtype or None
-        The dtype of the result; None takes what follows from the operands.
+        The dtype of the result; None takes what follows from the numbers.
     device : array type, place or None
         Where the result is made, `mb.CuArray` say; None is the default array type.
 

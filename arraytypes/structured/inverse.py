@@ -228,6 +228,12 @@ def inverse(A: Any, /) -> Any:
     A : square matrix
         The matrix.
 
+    Returns
+    -------
+    matrix
+        An `mb.types.Inverse`, which solves when it is multiplied; of a `mb.Diagonal` a `mb.Diagonal`, of an
+        `Inverse` its matrix. Of a singular matrix it is an error.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -243,6 +243,12 @@ def kronecker(*factors: Any) -> Any:
     *factors : matrices
         The factors, from left to right.
 
+    Returns
+    -------
+    mb.Kronecker
+        It refers to the factors and copies nothing. An `mb.Identity`, `mb.Zeros` or the matrix itself,
+        where it is one.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -149,6 +149,12 @@ def kronecker_sum(*matrices: Any) -> Any:
     *matrices : square matrices
         The terms, from left to right.
 
+    Returns
+    -------
+    mb.KroneckerSum
+        It refers to the terms and copies nothing. A diagonal matrix of Identities, and of one matrix the
+        matrix itself.
+
     Examples
     --------
     >>> import mirabelle as mb

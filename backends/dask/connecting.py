@@ -42,9 +42,15 @@ def connect(client: Any, *, direct: bool | None = None, timeout: float = 30.0) -
     client : distributed.Client
         The client.
     direct : bool or None
-        Whether workers talk to each other through sockets of their own; None finds out.
+        Whether calls from here reach workers without the scheduler; None finds out.
     timeout : float, default 30.0
         How many seconds are waited for workers.
+
+    Returns
+    -------
+    session
+        A context manager, which lets go of all its arrays at the end of the block, as `close()` does.
+        `workers` are the addresses, in the order of ranks.
     """
     missing = [p for p in ("dask", "distributed", "cloudpickle") if importlib.util.find_spec(p) is None]
     if missing:

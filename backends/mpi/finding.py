@@ -27,6 +27,11 @@ def mpi_communicator(comm: Any = None) -> Communicator:
     comm : mpi4py.MPI.Comm or None
         The group; None is all processes.
 
+    Returns
+    -------
+    mb.distributed.Communicator
+        Its `rank` and `size` are those of `comm`.
+
     Examples
     --------
     >>> import mirabelle as mb

@@ -273,6 +273,11 @@ def element(cell: str, order: int, nodes: str | None = None) -> ReferenceElement
     nodes : str or None
         The kind of nodes; None is what is usual for the cell.
 
+    Returns
+    -------
+    dg.ReferenceElement
+        Its `nodes`, of shape (Np, d), and matrices are NumPy's.
+
     Examples
     --------
     >>> from mirabelle import dg

@@ -213,6 +213,11 @@ def read_parts(folder: Any, comm: Any = None) -> DividedMesh:
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
+    Returns
+    -------
+    dg.DividedMesh
+        It is given to `dg.Divided`, as a mesh is to `dg.Semidiscretization`.
+
     Examples
     --------
     >>> from mirabelle import dg

@@ -53,6 +53,11 @@ def box(
     names : mapping of str or None
         Other names of boundaries.
 
+    Returns
+    -------
+    dg.Mesh
+        A mesh in as many dimensions as there are axes.
+
     Examples
     --------
     >>> from mirabelle import dg

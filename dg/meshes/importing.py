@@ -54,6 +54,11 @@ def read_mesh(
     periodic : sequence of pairs of str, default ()
         Names of sides that are joined.
 
+    Returns
+    -------
+    dg.Mesh
+        A mesh of the dimension of its cells, of the order that they have in the file.
+
     Examples
     --------
     >>> from mirabelle import dg

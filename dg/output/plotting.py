@@ -53,6 +53,11 @@ def plot(
     **style : options
         For matplotlib.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        `ax` itself where it is given, else that of a new figure.
+
     Examples
     --------
     >>> import matplotlib
@@ -139,6 +144,11 @@ def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, 
     **style : options
         For `dg.plot`.
 
+    Returns
+    -------
+    pathlib.Path
+        `path`.
+
     Examples
     --------
     >>> import tempfile, matplotlib
@@ -204,6 +214,11 @@ def thumbnail(solution: Solution, field: Any = None) -> bytes:
         Whose field is drawn.
     field : str, callable or None
         A name, or a function of the fields; None is the first field.
+
+    Returns
+    -------
+    bytes
+        The contents of a PNG file.
 
     Examples
     --------

@@ -35,7 +35,12 @@ def save(solution: Solution, path: Any) -> Path:
     solution : Solution
         What is written.
     path : str or path
-        The file, HDF5.
+        The file: HDF5, or `.npz` or `.zarr` by its name.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
 
     Examples
     --------
@@ -97,6 +102,12 @@ def load(path: Any, semi: Any = None) -> Solution:
         The file.
     semi : Semidiscretization or None
         What the simulation goes on with; None is enough for looking at it.
+
+    Returns
+    -------
+    dg.Solution
+        With the time and the counters of the one that was saved. Without `semi` its state is a
+        `mb.HostArray`.
 
     Examples
     --------

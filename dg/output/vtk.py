@@ -31,6 +31,11 @@ def write_vtu(solution: Solution, path: Any) -> Path:
     path : str or path
         The file.
 
+    Returns
+    -------
+    pathlib.Path
+        The file that programs open: `path`, or the .pvtu of a divided problem.
+
     Examples
     --------
     >>> import tempfile
@@ -103,6 +108,11 @@ def write_pvd(path: Any, series: Iterable[tuple[float, str]]) -> Path:
         The file.
     series : iterable of pairs (float, str)
         Times, and the files of their pictures.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
 
     Examples
     --------

@@ -263,6 +263,11 @@ def stable_dt_factor(eigenvalues: Any, method: RungeKutta) -> float:
     method : RungeKutta
         How steps are made.
 
+    Returns
+    -------
+    float
+        A length of time; infinite where all eigenvalues are zero.
+
     Examples
     --------
     >>> from mirabelle import dg

@@ -95,6 +95,12 @@ def solve(
     cfl_interval : int, default 1
         Work the length of steps out every so many.
 
+    Returns
+    -------
+    dg.Solution
+        A new one, at the time that was reached: `u` is its state, `t` the time, `steps` how many there
+        were. `initial` stays as it is.
+
     Examples
     --------
     >>> from mirabelle import dg

@@ -58,6 +58,14 @@ def parameters(body: str) -> str:
     return "\n".join(found)
 
 
+def returned(body: str) -> str:
+    """What comes back: its type, and what is indented below."""
+    kind, *lines = body.split("\n")
+    if not lines or not all(line.startswith("    ") for line in lines if line):
+        return prose(body)
+    return f"*{escaped(kind)}*: {escaped(' '.join(' '.join(lines).split()))}"
+
+
 def prose(body: str) -> str:
     """Paragraphs, lists, doctests, blocks of code and indented text."""
     made = []
@@ -83,5 +91,8 @@ def markdown(doc: str) -> str:
     for name, body in sections(doc):
         if name and name != "Examples":
             made.append(f"**{name}**")
-        made.append(parameters(body) if name in ("Parameters", "Attributes", "Raises") else prose(body))
+        if name in ("Returns", "Yields"):
+            made.append(returned(body))
+        else:
+            made.append(parameters(body) if name in ("Parameters", "Attributes", "Raises") else prose(body))
     return "\n\n".join(part for part in made if part)

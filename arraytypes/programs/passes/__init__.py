@@ -73,6 +73,12 @@ def rewrite(node):  # type: ignore[no-untyped-def]
     ----------
     node : node
         A node of the graph.
+
+    Returns
+    -------
+    node
+        A node of the shape and dtype of `node`, which stands in its place; `node` itself leaves it as it
+        is. There is no method to begin with.
     """
 
 

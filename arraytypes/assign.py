@@ -39,7 +39,6 @@ from mirabelle.arraytypes.elementwise import (
 from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, write_at
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
-from mirabelle.arraytypes.numberedparts import followers
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import native, policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -133,8 +132,9 @@ def check_writable(dest: Any, followed: bool = False) -> Any:
         x = x._parent
     behind = None
     if hasattr(x, "_copy_of"):
-        behind = x if followers(x) is not None else check_no_copy(x)
-        if behind is not None and not followed:
+        check_no_copy(x)
+        behind = x
+        if not followed:
             check_apart(x)
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
@@ -164,7 +164,7 @@ def check_apart(x: Any) -> None:
 def check_no_copy(x: Any) -> None:
     """Refuse a write to what is a copy where NumPy has a view: it would be lost."""
     source = getattr(x, "_copy_of", None)
-    if source is not None:
+    if isinstance(source, str):
         raise ValueError(
             f"assignment destination is read-only: it is a copy of entries of a {source}, which would stay as "
             f"they are. Write to the {source} itself, `A[index] = value`, or copy first: `x = mb.copy(x)`."

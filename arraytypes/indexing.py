@@ -555,9 +555,15 @@ def _follow(part: Any, x: Any, index: tuple[Any, ...]) -> None:
     link(
         constructed(part),
         source,
-        lambda: gathered(x, parsed(x, fixed)),
+        lambda: _picked(x, fixed),
         lambda value: write_at(x, fixed, value),
     )
+
+
+def _picked(x: Any, index: tuple[Any, ...]) -> Any:
+    how = parsed(x, index)
+    assert isinstance(how, Advanced)  # (what a number was that nobody knows, it is)
+    return gathered(x, how)
 
 
 def in_steps(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -14,9 +14,10 @@ package is for types, or of functions, that are defined there, so that no call b
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from mirabelle.dispatch.forks import ForkLock
@@ -84,6 +85,33 @@ def public_names(module: str) -> list[str]:
     return sorted([n for n, x in there if not (n.startswith("_") or isinstance(x, ModuleType))])
 
 
+# What a docstring says of a function that returns an array, and nothing else (docs/site/docstrings.py).
+_RETURNS_AN_ARRAY = re.compile(r"Returns\n *-------\n *array\n")
+
+
+def arrays_come(module: str) -> None:
+    """Say in the signatures of a module's functions where their docstrings say that an array comes back.
+
+    So `help` shows it, and `mb.zeros(3).` is completed before it is computed.
+    """
+    for f in [*vars(sys.modules[module]).values()]:
+        _array_comes(f)
+
+
+def _array_comes(f: Any) -> None:
+    if not (isinstance(f, FunctionType) and f.__doc__ and _RETURNS_AN_ARRAY.search(f.__doc__)):
+        return
+    array = sys.modules["mirabelle.arraytypes.abstract"].AbstractArray
+    shown: Any = f
+    while shown is not None:
+        shown.__annotations__["return"] = array
+        signature = shown.__dict__.get("__signature__")
+        if signature is not None:
+            shown.__signature__ = signature.replace(return_annotation=array)
+            return
+        shown = shown.__dict__.get("__wrapped__")
+
+
 def later(
     module: str,
     names: Mapping[str, str],
@@ -108,6 +136,7 @@ def later(
         else:
             importlib.import_module(home) if name in modules else load(home)
             found = getattr(sys.modules[home], name) if name in homes else sys.modules[home]
+        _array_comes(found)
         setattr(sys.modules[module], name, found)
         return found
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import mirabelle as mb
 from docs.knowntypes import OF_FUNCTION, OVERLOADS, PARAMETERS, RESULTS
+from mirabelle import AbstractArray
 
 ROOT = Path(__file__).parent.parent
 SPACES = {"": "__init__", "linalg": "linalg", "fft": "fft"}
@@ -153,7 +154,7 @@ def is_open(thing: Any) -> bool:
     said = [*[p.annotation for p in shown.parameters.values()], shown.return_annotation]
     if any(word in str(shown.return_annotation) for word in ("Iterator", "ContextManager")):
         return False
-    return any("Any" in str(a) or a is shown.empty for a in said)
+    return any("Any" in str(a) or a in (shown.empty, AbstractArray) for a in said)
 
 
 def _ours(thing: Any) -> bool:
@@ -235,7 +236,7 @@ def annotation(name: str, p: inspect.Parameter) -> str:
 def result(name: str, f: Any) -> str:
     """The type of what a function gives."""
     said = inspect.signature(f).return_annotation
-    said = "Any" if said is inspect.Signature.empty else str(said)
+    said = "Any" if said in (inspect.Signature.empty, AbstractArray) else str(said)
     if name in RESULTS:
         return RESULTS[name]
     said = said.replace("types.", "modules.")

@@ -669,6 +669,7 @@ if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there
     __getattr__, __dir__ = _loading.later(__name__, _LATER, ["__array_api_version__", "__version__"], _unknown)
     __all__ = __dir__()
 
+_loading.arrays_come(__name__)
 _compute_at_once()
 _watch_partners()
 if _environment.is_started():  # (by a launcher of MPI: who ends, and who has which card, is settled now)

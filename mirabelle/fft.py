@@ -32,4 +32,5 @@ with _loading.lock:  # (before the locks of the modules)
         rfftn,
     )
 
+_loading.arrays_come(__name__)
 __all__ = _public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]

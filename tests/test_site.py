@@ -417,3 +417,11 @@ def test_no_generated_page_takes_the_place_of_one_that_is_written():
         "guide/other_libraries.md": clients.page(),
     }.items():
         site.add(made, place, text)
+
+
+def test_signatures_say_where_arrays_come_back():
+    """(Jedi completes `mb.sum(x).` by them.)"""
+    for f in (mb.zeros, mb.sum, mb.roll, mb.sin, mb.percentile, mb.linalg.solve, mb.fft.fft, mb.kron):
+        assert inspect.signature(f).return_annotation is mb.AbstractArray
+    for f in (mb.linalg.qr, mb.divmod, mb.nonzero, mb.shape, mb.save):
+        assert inspect.signature(f).return_annotation is not mb.AbstractArray

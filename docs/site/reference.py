@@ -42,7 +42,7 @@ def written(called: str, thing: Any) -> str:
     kept = [told(p) for p in found.parameters.values()]
     said = str(found.replace(parameters=kept, return_annotation=inspect.Signature.empty)).replace("'", "")
     returned = found.return_annotation
-    after = "" if returned in ("Any", "None", Any, None, found.empty) else f" -> {returned}".replace("'", "")
+    after = "" if returned in ("Any", "None", Any, None, found.empty) else f" -> {shown_type(returned)}"
     if len(called + said + after) <= WIDE:
         return called + said + after
     rows, slash, star = [], False, False
@@ -55,6 +55,11 @@ def written(called: str, thing: Any) -> str:
         rows.append(str(p).replace("'", ""))
     rows += ["/"] if slash else []
     return f"{called}(\n" + "".join(f"    {row},\n" for row in rows) + f"){after}"
+
+
+def shown_type(annotation: Any) -> str:
+    """What a signature says that comes back, as a program writes it."""
+    return inspect.formatannotation(annotation).replace("'", "").replace("mirabelle.", "mb.")
 
 
 def numpys_counterpart(space: str, names: Iterable[str]) -> Any:

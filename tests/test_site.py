@@ -248,7 +248,7 @@ def test_every_public_name_has_an_example():
 def test_signatures_of_array_functions_have_no_annotation_that_tells_nothing():
     """(`help(mb.roll)`, and what a notebook shows; checkers read the stubs.)"""
     shown = {name: str(reference.signature(f)) for name, f in OURS.items() if hasattr(f, "core")}
-    assert len(shown) > 300 and shown["mb.roll"] == "(x, /, shift, *, axis=None)"
+    assert len(shown) > 300 and shown["mb.roll"].startswith("(x, /, shift, *, axis=None)")
     assert [name for name, text in shown.items() if ": 'Any'" in text or "-> 'Any'" in text] == []
 
 

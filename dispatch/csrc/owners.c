@@ -235,10 +235,18 @@ may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n)
     return state.check_owners == NULL || state.check_owners == Py_None ? 1 : owners_checked(leaf);
 }
 
+/* `unnamed`: how many references there are to an array that has no name: 1 of an operator's operand, 2 of what a function
+   of ours was given and passes on. */
 int
 is_named(PyObject *array, Py_ssize_t unnamed)
 {
+#if PY_VERSION_HEX >= 0x030E0000
+    /* (Names lend their references here, to operators and to functions. The value of an expression is what the
+       interpreter's stack alone holds; of what a function of ours passes on nobody can tell, and a name is guessed.) */
+    return !PyUnstable_Object_IsUniqueReferencedTemporary(array);
+#else
     return Py_REFCNT(array) > unnamed;
+#endif
 }
 
 /* may_write(leaf, how often the tree that is written reads it as a whole, arrays that show parts of it and nobody else

@@ -34,7 +34,7 @@ from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
-from mirabelle.dispatch.schedule import dag_size
+from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import HOST, SCALAR, join_places
 from mirabelle.dispatch.tree import (
@@ -284,7 +284,7 @@ def too_large(node: Broadcasted) -> bool:
     if node.size <= settings.tree_limit:
         return False
     if node.size < FOREIGN:
-        node.size = dag_size(node)
+        node.size = len(operations(node))
     return node.size > settings.tree_limit
 
 

@@ -18,10 +18,10 @@ from mirabelle.arraytypes.dense import DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch._native import waiting_reductions
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.misuse import explained, shown
 from mirabelle.dispatch.ops import TABLE, foreign_name
-from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted
 
 
@@ -184,11 +184,7 @@ def chained(family: Any, tree: Broadcasted) -> int:
 
     (A loop of `s = mb.sum(x * s)` whose values nobody reads would end in a RecursionError.)
     """
-    waiting = (
-        _waiting(tree)
-        if tree.size <= _FEW
-        else [a for node in operations(tree) for a in node.args or () if type(a) is Reduced and a.value is None]
-    )
+    waiting = waiting_reductions(tree)
     if not waiting:
         return 0
     depth = 1 + max((r.depth for r in waiting), default=-1)
@@ -197,23 +193,6 @@ def chained(family: Any, tree: Broadcasted) -> int:
             force(family, r)
         return 0
     return depth
-
-
-# A tree of so few operations is looked through without remembering where one has been.
-_FEW = 24
-
-
-def _waiting(tree: Broadcasted) -> list[Reduced]:
-    found: list[Reduced] = []
-    stack = [tree]
-    while stack:
-        for a in stack.pop().args or ():
-            if type(a) is Broadcasted:
-                if a.value is None:
-                    stack.append(a)
-            elif type(a) is Reduced and a.value is None:
-                found.append(a)
-    return found
 
 
 def _summed(dtype: np.dtype) -> np.dtype:
@@ -275,9 +254,15 @@ def _inexact(x: Any) -> Any:
     return cast_to(x, np.dtype(np.float64)) if x.dtype.kind in "biu" else x
 
 
+# Of these the mean of all elements is their sum over their number, and nothing else is to be looked at.
+_PLAIN_MEANS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
 @verbs.mean.method
 def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
     original = x.dtype
+    if axis is None and not keepdims and original in _PLAIN_MEANS:
+        return verbs.divide(verbs.sum(x), float(x.size))
     x = _inexact(x)
     if original == np.float16:  # half precision sums overflow at 65 504
         x = cast_to(x, np.dtype(np.float32))

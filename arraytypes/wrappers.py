@@ -18,7 +18,6 @@ mirabelle.types.View[Transpose[HostArray[int64, 2]], 2]
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -329,7 +328,7 @@ def _rewritable(x: Any, version: Broadcasted) -> bool:
             return False
     if worth_storing(version) or version.sig.op.nout > 1:
         return False
-    if len(list(itertools.islice(operations(version), PUSHED + 1))) > PUSHED:
+    if len(operations(version)) > PUSHED:
         return False
     while isinstance(x, Wrapper):
         if not x.affine:

@@ -9,17 +9,22 @@ cost clearly more than storing it, or if it is being evaluated for the second ti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch import native
+from mirabelle.dispatch import _native
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
-# From this cost on (in additions per element) a value is worth storing, or hoisting.
-STORE_COST = 16
+# From this cost on (in additions per element) a part of a tree is worth hoisting.
 HOIST_COST = 4
+
+# What is asked of all pending operations of a tree (dispatch/csrc/walking.c): these, those that several parents
+# read once; what evaluating them again would cost; whether what others hold is stored when it is evaluated.
+operations = _native.operations
+dag_cost = _native.dag_cost
+worth_storing = _native.worth_storing
 
 # How an operand of a step is written: a step's number, ~leaf, or SCALAR + scalar.
 SCALAR = 1 << 32
@@ -191,50 +196,6 @@ def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broa
             b.order.pop()
             stored.append(sibling)
             b.uses[id(node)] = b.uses.get(id(node), 1) + 1
-
-
-def operations(root: Broadcasted) -> Iterator[Broadcasted]:
-    """The unevaluated operations of a tree, those shared by several parents once."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
-
-
-def worth_storing(root: Broadcasted, stored: Sequence[Broadcasted] = ()) -> bool:
-    """Is a tree that somebody holds stored when it is evaluated, rather than computed again?
-
-    It is if it is costly, or has been evaluated before; or a part of it has that is not `stored`
-    now: then it is a step of a recurrence (`y = a - b * y`), which would grow by what all steps
-    before it computed.
-    """
-    cost = 0
-    for node in operations(root):
-        if node.evaluations and not any(node is s for s in stored):
-            return True
-        if node.sig.cost > 2:
-            cost += node.sig.cost
-    return cost >= STORE_COST
-
-
-native.tell(worth_storing=worth_storing)
-
-
-def dag_cost(root: Broadcasted) -> int:
-    """What evaluating a tree again would cost.
-
-    Additions and the like are nearly free beside memory traffic: only what is costlier counts.
-    """
-    return sum(node.sig.cost for node in operations(root) if node.sig.cost > 2)
-
-
-def dag_size(root: Broadcasted) -> int:
-    """How many operations a tree has."""
-    return sum(1 for _ in operations(root))
 
 
 def survivors(root: Broadcasted, leaves: set[int]) -> bool:

@@ -354,12 +354,12 @@ DECIDED = {
         ),
     ),
     "is it worth storing?": (
-        (r"def worth_storing\(", {"dispatch/schedule.py": 1}),
+        (r"^is_worth_storing\(", {"dispatch/csrc/walking.c": 1}),
         (
             r"(?<!def )\bworth_storing\(",
             {
-                "dispatch/schedule.py": 2, "arraytypes/distributed/combining.py": 1,
-                "arraytypes/distributed/execution.py": 1, "arraytypes/wrappers.py": 1,
+                "dispatch/schedule.py": 2, "dispatch/csrc/walking.c": 2, "arraytypes/wrappers.py": 1,
+                "arraytypes/distributed/combining.py": 1, "arraytypes/distributed/execution.py": 1,
                 "backends/gpu/direct.py": 2,
             },
         ),

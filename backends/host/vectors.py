@@ -20,7 +20,7 @@ from mirabelle.backends.host import numpyblas
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import PLAIN, product
-from mirabelle.dispatch import counters, generic, native, verbs
+from mirabelle.dispatch import counters, generic, native, promotion, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -201,32 +201,37 @@ def _(array: Any) -> Any:
     return norm
 
 
+# Of which elements reductions are made in C, and of which sums, which are of a larger dtype.
+_PLAIN, _ADDED_UP = "fdl", "?bhiBHI"
+
+
 def _reduction(verb: Any, ufunc: np.ufunc) -> None:
     """The reduction of all elements, at once where they fit a cache: a node would cost more than it saves."""
     named = REDUCTIONS[verb.__name__]
+    added = _ADDED_UP if named is REDUCTIONS["sum"] else ""
+
+    def in_c(array: Any, ndim: int, general: Any) -> Any:
+        """What makes nodes of small trees and of views in C, and asks Python for all else."""
+        dtype = array.dtype
+        if dtype.char in added:
+            dtype = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+        elif dtype.char not in _PLAIN:
+            return general
+        results = tuple(array.family[dtype, n] for n in range(ndim + 1))
+        cast = None if dtype == array.dtype else promotion.cast(array.dtype, dtype)
+        return native.in_c.Reducer(named, results, dtype, _of_sums, general, cast)
 
     def generated(array: Any) -> Any:
         general = verb.core.resolve((AbstractArray,)).implementation
-        if len(array.parameters) < 2 or array.dtype.char not in "fdl":
-            return general
-        results = [array.family[array.dtype, n] for n in range(array.ndim + 1)]
-        return _in_c(named, results, array.dtype, general)
+        return general if len(array.parameters) < 2 else in_c(array, array.ndim, general)
 
     def generated_of_views(view: Any) -> Any:
         general = verb.core.resolve((AbstractArray,)).implementation
         array = view.parent_type
-        if not plain(array) or view.dtype != array.dtype or array.dtype.char not in "fdl":
-            return general
-        results = [array.family[array.dtype, n] for n in range(view.ndim + 1)]
-        return _in_c(named, results, array.dtype, general)
+        return in_c(array, view.ndim, general) if plain(array) and view.dtype == array.dtype else general
 
     verb.generated(generated, signature=(HostArray,))
     verb.generated(generated_of_views, signature=(View,))
-
-
-def _in_c(reduction: Any, results: list[Any], dtype: np.dtype, python: Any) -> Any:
-    """What makes nodes of small trees and of views in C, and asks Python for all else."""
-    return native.in_c.Reducer(reduction, tuple(results), dtype, _of_sums, python)
 
 
 for _verb, _ufunc in (

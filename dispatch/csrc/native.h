@@ -87,8 +87,6 @@ typedef struct {
        reads and writes. */
     int counting;
     PyObject *blocks, *add, *evaluation;
-    /* The rule for what others hold: is it stored? */
-    PyObject *worth_storing;
     /* Lists of recordings, and of who watches writes. */
     PyObject *recordings, *watchers;
     /* Names of options. */
@@ -332,6 +330,14 @@ PyObject *times_vector(PyArrayObject *a, PyArrayObject *b);
 /* halos.c: write a tree of distributed arrays that was met before to what this process holds of its result: 1 done, 0
    not met, -1 an error. */
 int halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition, PyObject *array);
+
+/* walking.c: the pending operations of a tree; the reductions among their operands; what it costs; whether it is stored
+   when it is evaluated and others hold it: 1, 0, or -1 with an error. */
+PyObject *tree_operations(PyObject *module, PyObject *root);
+PyObject *waiting_reductions(PyObject *module, PyObject *root);
+PyObject *tree_cost(PyObject *module, PyObject *root);
+int is_worth_storing(PyObject *root, PyObject *stored);
+PyObject *ask_worth_storing(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 /* picking.c: what masks pick, as functions of the module. */
 PyObject *mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -2,15 +2,17 @@
 
 #include "native.h"
 
-/* Trees of so few operations are looked through: a pending reduction in one is for Python. */
+/* Trees of so few operations are looked through. A reduction may wait for so many others, one after the other, as
+   arraytypes/reductions.py has it. */
 #define FEW 24
+#define LONGEST_CHAIN 16
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     /* What is reduced by, the types of results by their dimensions, the elements' dtype; is `reduce_` what it is by
-       default; and what answers all else. */
-    PyObject *reduction, *results, *dtype, *usable, *python;
+       default; what answers all else; and the signature of the cast of what is added up in a larger dtype, or NULL. */
+    PyObject *reduction, *results, *dtype, *usable, *python, *cast;
     uint64_t asked;
     int answer;
 } Reducer;
@@ -34,23 +36,26 @@ as_registered(Reducer *self)
     return self->answer;
 }
 
+/* Is a tree of few operations? `depth`: how many reductions, one after the other, have to be computed before it. */
 static int
-is_plain(PyObject *tree, int *looked)
+is_plain(PyObject *tree, int *looked, Py_ssize_t *depth)
 {
+    if (IS_REDUCED(tree) && ((Reduced *)tree)->value == Py_None && ((Reduced *)tree)->depth >= *depth)
+        *depth = ((Reduced *)tree)->depth + 1;
     if (!IS_NODE(tree) || has_value((Node *)tree))
-        return !IS_REDUCED(tree);
+        return *depth <= LONGEST_CHAIN;
     PyObject *args = ((Node *)tree)->args;
     if (args == NULL || !PyTuple_CheckExact(args) || ++*looked > FEW)
         return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
-        if (!is_plain(PyTuple_GET_ITEM(args, i), looked))
+        if (!is_plain(PyTuple_GET_ITEM(args, i), looked, depth))
             return 0;
     return 1;
 }
 
 /* What is reduced: a new reference, or NULL where Python is to say (with an error only if somebody interrupts). */
 static PyObject *
-operand_of(PyObject *x)
+operand_of(PyObject *x, Py_ssize_t *depth)
 {
     if (PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
         PyObject *part = shown_part(x);
@@ -72,7 +77,7 @@ operand_of(PyObject *x)
         return NULL;
     if (IS_LEAF(node))
         return adopted((Leaf *)node) ? Py_NewRef(node) : NULL;
-    return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked) ? Py_NewRef(node) : NULL;
+    return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked, depth) ? Py_NewRef(node) : NULL;
 }
 
 /* Which of the dimensions are reduced: 1, or 0 where Python is to say. */
@@ -203,7 +208,8 @@ has_to_wait(PyObject *module, PyObject *reduced)
 static PyObject *
 reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
 {
-    PyObject *operand = operand_of(x);
+    Py_ssize_t depth = 0;
+    PyObject *operand = operand_of(x, &depth);
     if (operand == NULL)
         return NULL;
     PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
@@ -230,12 +236,23 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
         if (!reduced[i] || keepdims)
             PyTuple_SET_ITEM(kept, k++, reduced[i] ? PyLong_FromLong(1) : Py_NewRef(PyTuple_GET_ITEM(shape, i)));
     }
+    if (self->cast != NULL) {
+        PyObject *args = PyTuple_Pack(1, operand);
+        PyObject *made =
+            args == NULL ? NULL : PyObject_CallFunctionObjArgs((PyObject *)state.node, self->cast, args, shape, NULL);
+        Py_XDECREF(args);
+        if (made == NULL)
+            goto done;
+        Py_SETREF(operand, made);
+    }
     node = new_reduced(self->reduction, operand, axes, keepdims, kept, self->dtype);
     if (node != NULL) {
         ((Reduced *)node)->plain = 1;
+        ((Reduced *)node)->depth = depth;
         PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
         /* (Few elements are reduced at once, as they are computed at once.) */
-        PyObject *value = size <= state.immediate && IS_LEAF(operand) ? computed_reduction(NULL, node) : NULL;
+        int is_there = self->cast != NULL ? IS_LEAF(PyTuple_GET_ITEM(((Node *)operand)->args, 0)) : IS_LEAF(operand);
+        PyObject *value = size <= state.immediate && is_there ? computed_reduction(NULL, node) : NULL;
         handle = value == NULL && PyErr_Occurred() ? NULL : new_handle(type, Py_NewRef(value != NULL ? value : node));
         if (handle != NULL && value == NULL && let_wait(node, size > LARGE) < 0)
             Py_CLEAR(handle);
@@ -274,12 +291,12 @@ reducer_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Reducer(reduction, types of results by their dimensions, dtype, as by default?, what answers all else) */
+/* Reducer(reduction, types of results by their dimensions, dtype, as by default?, what answers all else, cast) */
 static PyObject *
 reducer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *reduction, *results, *dtype, *usable, *python;
-    if (!PyArg_ParseTuple(args, "OO!OOO", &reduction, &PyTuple_Type, &results, &dtype, &usable, &python))
+    PyObject *reduction, *results, *dtype, *usable, *python, *cast;
+    if (!PyArg_ParseTuple(args, "OO!OOOO", &reduction, &PyTuple_Type, &results, &dtype, &usable, &python, &cast))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); i++)
         if (!PyType_Check(PyTuple_GET_ITEM(results, i))) {
@@ -295,6 +312,7 @@ reducer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->dtype = Py_NewRef(dtype);
     self->usable = Py_NewRef(usable);
     self->python = Py_NewRef(python);
+    self->cast = cast == Py_None ? NULL : Py_NewRef(cast);
     return (PyObject *)self;
 }
 
@@ -307,6 +325,7 @@ reducer_dealloc(Reducer *self)
     Py_CLEAR(self->dtype);
     Py_CLEAR(self->usable);
     Py_CLEAR(self->python);
+    Py_CLEAR(self->cast);
     type->tp_free(self);
     Py_DECREF(type);
 }

@@ -41,12 +41,12 @@ class Followers:
 
     def refresh(self) -> None:
         """Pick the parts again."""
+        self.parts = [held for held in self.parts if held() is not None]
         for held in self.parts:
             part = held()
-            if part is None or part._copy_of.busy:
-                continue
-            part._node = part._copy_of.again()._node
-            part._copy_of.refresh()
+            if part is not None and not part._copy_of.busy:
+                part._node = part._copy_of.again()._node
+                part._copy_of.refresh()
 
     def follow(self, x: Any) -> None:
         """`x`, whose followers these are, has been written."""
@@ -57,6 +57,8 @@ class Followers:
                 self.back(x)
             finally:
                 self.busy = False
+        if self.back is None and not self.parts:
+            del x._copy_of  # (it is written as quickly as before)
 
 
 def followers(x: Any) -> Followers | None:

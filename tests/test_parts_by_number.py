@@ -101,9 +101,15 @@ def test_two_arguments_of_which_one_is_a_part_of_the_other_are_refused():
 
 def test_parts_that_nobody_holds_take_no_memory():
     x, k = mb.RefArray(np.arange(6.0).reshape(3, 2)), mb.RefArray(4)
-    for _ in range(100):
-        x[0] = x[k % 3] * 2
-    assert len(x._copy_of.parts) < 20
+    held = []
+    for turn in range(100):
+        part = x[k % 3]
+        x[0] = part * 2
+        held = [part] if turn % 10 else []
+        assert len(x._copy_of.parts) < 20
+    del part, held
+    x[0] = 0
+    assert not hasattr(x, "_copy_of"), "what has no parts is written as if it had never had any"
 
 
 def test_parts_that_are_gone_or_copied_hinder_nobody():

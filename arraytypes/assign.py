@@ -66,6 +66,7 @@ def _(x: AbstractArray, index: Any, value: Any) -> None:
 @verbs.assign.method
 def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
     if value is dest:
+        check_writable(dest, followed=True)
         return dest
     if (
         isinstance(value, View)

@@ -35,8 +35,8 @@ class Threads:
             self.changed.notify_all()
 
     def receive(self, key, rank, of, data):
-        waiting = self.queues[key, of, rank]
-        with self.changed:
+        with self.changed:  # (which makes a queue, too: two threads may ask for one that is not there yet)
+            waiting = self.queues[key, of, rank]
             if not self.changed.wait_for(lambda: not waiting.empty(), timeout=30):
                 raise queue.Empty
             data[...] = waiting.get_nowait()

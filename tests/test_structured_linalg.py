@@ -260,8 +260,11 @@ def test_the_warning_names_what_was_called():
 
 def test_the_identity_gives_back_what_it_meets():
     I, F, D, S = mb.Identity(N), mb.Fill((N, N), 2.0), mb.Diagonal(V), mb.CSR(np.diag(V))
-    for x in (F, D, S, mb.Toeplitz(V), mb.Circulant(V), mb.Symmetric(A), mb.Tridiagonal(U, V, U)):
-        assert I @ x is x and x @ I is x, type(x)
+    assert I @ F is F and F @ I is F
+    for x in (D, S, mb.Toeplitz(V), mb.Circulant(V), mb.Symmetric(A), mb.Tridiagonal(U, V, U)):
+        for y in (I @ x, x @ I):  # (a copy: both may be written)
+            assert type(y) is type(x) and y is not x
+            np.testing.assert_array_equal(mb.to_numpy(y), mb.to_numpy(x))
 
 
 @FAMILY

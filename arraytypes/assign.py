@@ -39,6 +39,7 @@ from mirabelle.arraytypes.elementwise import (
 from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, write_at
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
+from mirabelle.arraytypes.numberedparts import follow
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import native, policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -87,7 +88,7 @@ def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
     warn_if_discarding(source.dtype, dest.dtype)
     write(dest, source)
     if behind is not None:
-        behind._copy_of.follow(behind)
+        follow(behind)
     return dest
 
 
@@ -110,7 +111,7 @@ def write_safely(dest: Any, src: Broadcasted | Reduced) -> Any:
         raise_places("copyto", (dest, wrap(family_of_version(src), src)))
     write(dest, src)
     if behind is not None:
-        behind._copy_of.follow(behind)
+        follow(behind)
     return dest
 
 

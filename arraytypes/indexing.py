@@ -36,7 +36,7 @@ from mirabelle.arraytypes import library, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, constructed, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
-from mirabelle.arraytypes.numberedparts import followers, link
+from mirabelle.arraytypes.numberedparts import follow, followers, link
 from mirabelle.arraytypes.wrappers import root_of, view_of
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type, generic
@@ -637,7 +637,7 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     behind = check_writable(x, followed=True)
     _write_at(x, index, value, op)
     if behind is not None:
-        behind._copy_of.follow(behind)
+        follow(behind)
 
 
 def _write_at(x: Any, index: tuple[Any, ...], value: Any, op: str) -> None:

@@ -67,6 +67,13 @@ def followers(x: Any) -> Followers | None:
     return found if type(found) is Followers else None
 
 
+def follow(x: Any) -> None:
+    """`x` has been written: what follows that does so. (What wrote it may have seen to that.)"""
+    known = followers(x)
+    if known is not None:
+        known.follow(x)
+
+
 def link(part: Any, source: Any, again: Callable[[], Any], back: Callable[[Any], None]) -> None:
     """From now on `part` and the array `source`, which it is a part of, follow each other."""
     own = Followers()

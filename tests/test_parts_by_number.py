@@ -99,6 +99,36 @@ def test_two_arguments_of_which_one_is_a_part_of_the_other_are_refused():
     np.testing.assert_array_equal(mb.to_numpy(x), np.arange(6.0).reshape(3, 2))
 
 
+WRITERS = {
+    "a mask": lambda x: x.__setitem__(x > 2, 0),
+    "positions": lambda x: x.__setitem__([0, 1], 5.0),
+    "a number": lambda x: x.__setitem__(mb.argmin(x[:, 0]), 1.0),
+    "out=": lambda x: mb.add(x, 1, out=x),
+    "copyto": lambda x: mb.copyto(x, 7.0, where=x < 100),
+    "add_at": lambda x: mb.add_at(x, [1, 1], 1.0),
+    "fill_diagonal": lambda x: mb.fill_diagonal(x, 3.0),
+    "put": lambda x: mb.put(x, [2], 9.0),
+    "sort": lambda x: x.sort(),
+    "+=": lambda x: x.__iadd__(1),
+    "a slice": lambda x: x.__setitem__(slice(1, None), 4.0),
+}
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("kind", ["HostArray", "RefArray", "CuArray"])
+@pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
+def test_whatever_writes_is_followed_by_parts_that_are_held(writer, kind, held):
+    family = getattr(mb, kind)
+    x, k = family(np.arange(6.0).reshape(3, 2)), family(4)
+    part = x[k % 3]
+    if not held:
+        del part
+    for _ in range(2):
+        writer(x)
+        if held:
+            np.testing.assert_array_equal(mb.to_numpy(part), mb.to_numpy(x)[1])
+
+
 def test_parts_that_nobody_holds_take_no_memory():
     x, k = mb.RefArray(np.arange(6.0).reshape(3, 2)), mb.RefArray(4)
     held = []

@@ -382,8 +382,16 @@ def wait_without_end():
     mb.distributed.communicator().exchange({}, {1 - mb.distributed.communicator().rank: np.ones(1)})
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts are errors here, also where a shell has what runs in the background ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("program", [compute_without_end, wait_without_end])
-def test_an_interrupt_stops_the_program(session, program):
+def test_an_interrupt_stops_the_program(session, program, interrupts):
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt) as found:

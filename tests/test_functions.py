@@ -447,12 +447,13 @@ def test_functions_fuse_with_what_surrounds_them(many):
     with mb.count() as c:
         mb.materialize(mb.nan_to_num(mb.sinc(x * 2) + 1) * mb.select([x > 0], [x], 1.0))
     assert (c.launches, c.temporaries) == (1, 0)
-    counted = set()
-    for _ in range(5):  # (while a thread of another test evaluates something, nothing is written where it is)
+    counted = []
+    for _ in range(5):
         with mb.count() as c:
             mb.concatenate([x * 2, x + 1])  # straight into the result
-        counted.add((c.launches, c.temporaries))
-    assert (2, 0) in counted
+        counted.append((c.launches, c.temporaries))
+    # (Among all other tests one call had three launches once, and no other of 100 000 did: why is not known.)
+    assert counted.count((2, 0)) >= 4
     with mb.count() as c:
         mb.pad(x * 2, 1)
     assert c.temporaries == 0 and c.library_calls == 0

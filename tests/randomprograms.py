@@ -622,7 +622,10 @@ def compiled(program, passes=None, kind="host", schedule=None):
 
 
 # What NumPy says of values, of which kernels on cards say nothing (docs/guide/cards.md).
-UNKNOWN = ("negative integer power", "out of bounds for", "convert float NaN", "convert float inf")
+UNKNOWN = (
+    "negative integer power", "out of bounds for int", "out of bounds for uint", "convert float NaN",
+    "convert float inf",
+)  # fmt: skip
 
 # What mirabelle says where it refuses what NumPy computes, by its own words, on purpose.
 SAID = [

@@ -53,15 +53,23 @@ def test_random_picks_and_writes_are_numpys(kind, seed):
             np.testing.assert_array_equal(x, y, err_msg=source)
 
 
+@mb.kernel
+def raised(k, y):
+    y[k.index()] += 1.0
+
+
 def test_what_follows_no_writes_is_refused():
     x, k = mb.RefArray(np.arange(6.0).reshape(3, 2)), mb.RefArray(4)
     rng = mb.random.default_rng(0)
     part = x[k % 3]
-    for array in (x, part):
-        with pytest.raises(ValueError, match=r"`part = mb\.copy\(x\[k\]\)`"):
-            rng.random(out=array)
+    for write in (lambda y: rng.random(out=y), lambda y: raised[2](y[..., 0] if y.ndim > 1 else y)):
+        for array in (x, part):
+            with pytest.raises(ValueError, match=r"`part = mb\.copy\(x\[k\]\)`"):
+                write(array)
+    np.testing.assert_array_equal(mb.to_numpy(x), np.arange(6.0).reshape(3, 2))
     del part, array
     rng.random(out=x)
+    raised[2](x[0])
 
 
 @pytest.mark.parametrize("kind", ["HostArray", "RefArray", "CuArray"])

@@ -16,6 +16,7 @@ import pytest
 from compare import assert_same
 from special_values import COMPLEX, COMPLEX_TO_REAL, EVERY, TURNED, cases, check, operands
 
+import mirabelle as mb
 from mirabelle.backends.gpu import operations
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.ops import TABLE
@@ -358,3 +359,19 @@ def test_simulated_functions_are_numpys_where_it_has_them():
     # On single numbers NumPy takes a square root.
     f = operations.simulated_function("pow", "f8")
     assert not np.signbit(f(np.float64(-0.0), np.float64(0.5)))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_numbers_of_a_program_overflow_as_arrays_do(dtype):
+    """(Simulated kernels get numbers as well as arrays, and Python's integers have no end.)"""
+    a = np.array([[-2], [3], [1], [7]]).astype(dtype)
+    large = np.dtype(dtype).type(2**40)
+
+    def f(x):
+        made = mb.square(mb.where(x > 1, large, large))
+        return made, mb.logical_and(x, made)
+
+    x, expected = mb.RefArray(a), np.square(np.full_like(a, large))
+    for made in (f(x), mb.compile(f, whole=True)(x)):
+        np.testing.assert_array_equal(mb.to_numpy(made[0]), expected)
+        np.testing.assert_array_equal(mb.to_numpy(made[1]), np.logical_and(a, expected))

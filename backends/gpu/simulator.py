@@ -328,9 +328,11 @@ class SimulatedDriver(Driver):
             given = [*values, *fixed]
             if len(given) != len(codes):
                 raise DeviceError(f"{kernel.name} takes {len(codes)} arguments, and got {len(given)}.")
-            # Integers of Python do not overflow: addresses and sizes stay such.
+            # Integers of Python do not overflow: addresses, and what is fixed, stay such.
+            n = len(values)
             arguments = [
-                int(v) if c in ("i8", "u8") else t(v) for c, t, v in zip(codes, convert, given, strict=True)
+                int(v) if c == "u8" or (c == "i8" and i >= n) else t(v)
+                for i, (c, t, v) in enumerate(zip(codes, convert, given, strict=True))
             ]
             if self.time.entered or self.recorders:
                 if self.recorders and (recorder := recording(self)) is not None:
@@ -456,9 +458,9 @@ class _Machine:
                 isinstance(x, (np.generic, bool, int, float, complex)) and np.ndim(x) == 0
             ):
                 raise DeviceError(f"a {type(x).__name__} is stored as {dtype.name}.")
-        if type(value) is int and dtype.kind == "i":  # (integers of Python, as a card keeps them)
-            half = 1 << 8 * dtype.itemsize - 1
-            value = (value + half) % (2 * half) - half
+        if type(value) is int and dtype.kind in "iu":  # (integers of Python, as a card keeps them)
+            half = 1 << 8 * dtype.itemsize - 1 if dtype.kind == "i" else 0
+            value = (value + half) % (1 << 8 * dtype.itemsize) - half
         self.memory.at(at, size, "a store").view(dtype)[...] = value
 
     def update(self, dtype: np.dtype, name: str, address: int, index: int, *values: Any) -> Any:

@@ -337,7 +337,8 @@ class SimulatedDriver(Driver):
             if self.time.entered or self.recorders:
                 if self.recorders and (recorder := recording(self)) is not None:
                     recorder.launched(kernel, values)
-                self._later(lambda: kernel.run(arguments, grid, block), arguments)
+                addresses = [int(v) for c, v in zip(codes, given, strict=True) if c in ("i8", "u8")]
+                self._later(lambda: kernel.run(arguments, grid, block), addresses)
             else:
                 kernel.run(arguments, grid, block)
 

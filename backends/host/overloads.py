@@ -159,8 +159,16 @@ def _feed_function(digest: Any, f: Any, seen: list[Any]) -> None:
 
 def _nameless(code: types.CodeType) -> types.CodeType:
     """Code without its file, which in a notebook has another name each time."""
-    constants = tuple(_nameless(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_filename="", co_consts=constants)
+    return code.replace(co_filename="", co_consts=tuple(_plain(c) for c in code.co_consts))
+
+
+def _plain(constant: Any) -> Any:
+    """A constant of code; slices, which Python 3.14 has among them, are not in the old format."""
+    if isinstance(constant, types.CodeType):
+        return _nameless(constant)
+    if isinstance(constant, slice):
+        return ("slice", constant.start, constant.stop, constant.step)
+    return tuple(map(_plain, constant)) if isinstance(constant, tuple) else constant
 
 
 def names_in(code: types.CodeType) -> set[str]:

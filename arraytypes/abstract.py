@@ -119,6 +119,7 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         n = 1
         for d in self.shape:
             n *= d
@@ -126,10 +127,12 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     @property
     def itemsize(self) -> int:
+        """The bytes of one element."""
         return int(self.dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all elements."""
         return self.size * self.itemsize
 
     @property

@@ -90,7 +90,7 @@ def _from_new(data: np.ndarray, device: Any) -> Any:
 @keyword_only("dtype", "order")
 @creates
 @explained
-def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> AbstractArray:
     """A new array of undefined contents. `device` is an array type; HostArray if not given.
 
     `order` says what lies one after another in memory: rows ("C") or columns ("F").
@@ -127,7 +127,7 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 @keyword_only("dtype", "order")
 @creates
 @explained
-def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> AbstractArray:
     """A new array of zeros.
 
     Parameters
@@ -159,7 +159,7 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 @keyword_only("dtype", "order")
 @creates
 @explained
-def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> AbstractArray:
     """A new array of ones.
 
     Parameters
@@ -191,7 +191,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
 @keyword_only("dtype", "order")
 @creates
 @explained
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> AbstractArray:
     """A new array of one value.
 
     Parameters
@@ -248,7 +248,7 @@ def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -
 
 @keyword_only("dtype", "order")
 @explained
-def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
     """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents.
 
     Parameters
@@ -280,7 +280,7 @@ def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 
 @keyword_only("dtype", "order")
 @explained
-def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
     """Zeros of the shape, dtype and place of `x`, unless others are given.
 
     Parameters
@@ -312,7 +312,7 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 
 @keyword_only("dtype", "order")
 @explained
-def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
     """Ones of the shape, dtype and place of `x`, unless others are given.
 
     Parameters
@@ -347,7 +347,7 @@ def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = No
 @explained
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
-) -> Any:
+) -> AbstractArray:
     """One value in the shape, dtype and place of `x`, unless others are given.
 
     Parameters
@@ -382,7 +382,7 @@ def full_like(
 @keyword_only("dtype")
 @creates
 @explained
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> AbstractArray:
     """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
     Parameters
@@ -523,7 +523,7 @@ def linspace(
 @explained
 def asarray(
     obj: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, copy: bool | None = None
-) -> Any:
+) -> AbstractArray:
     """An array, number, (nested) list or any other array's data as an array, without a copy where possible.
 
     A NumPy array is shared, and so is another library's on a card, which becomes one of that card's type:

@@ -69,7 +69,7 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
 
 @creates
 @explained
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> AbstractArray:
     """An array of any library that speaks DLPack, as ours; without a copy where that is possible.
 
     What the host or a card's arrays can read is shared: writes go both ways, as with `mb.asarray`. `device`

@@ -20,7 +20,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import PermutedDims
 from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.styles import HOST, Place
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # While a program is captured: the family of its arrays, and that whose arrays are recorded instead.
 _instead: contextvars.ContextVar[tuple[Any, Any] | None] = contextvars.ContextVar(
@@ -347,7 +349,7 @@ def _type_within(t: Any, maker: Maker) -> Any:
     return _Within(t.__name__, (), attributes)
 
 
-def creates(f: Any) -> Any:
+def creates(f: F) -> F:
     """Mark a function with a `device=` as one that makes arrays of the namespace's type."""
-    f.makes_arrays = True
+    f.makes_arrays = True  # type: ignore[attr-defined]
     return f

@@ -77,6 +77,7 @@ class NumpyMethods:
         return verbs.getitem(self, ...) if dtype is None else reinterpreted(self, dtype)  # type: ignore[arg-type]
 
     def copy(self, order: str = "C") -> AbstractArray:
+        """A copy in memory of its own; see `mb.copy`."""
         return verbs.copy(self) if order != "F" else _numpys().copy(self, order)
 
     __copy__ = copy
@@ -85,24 +86,29 @@ class NumpyMethods:
         return verbs.copy(self)
 
     def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> AbstractArray:
+        """The elements in another shape, a view where it can be; see `mb.reshape`."""
         wanted = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
             return verbs.reshape(self, wanted)
         return _numpys().reshape(self, wanted, order, copy=copy)
 
     def ravel(self, order: str = "C") -> AbstractArray:
+        """The elements in one row, a view where it can be; see `mb.ravel`."""
         return _ours().ravel(self, order)
 
     def flatten(self, order: str = "C") -> AbstractArray:
+        """The elements in one row, as a copy."""
         return verbs.copy(_ours().reshape(self, (-1,)) if order == "C" else self.ravel(order))
 
     def transpose(self, *axes: int | Sequence[int] | None) -> AbstractArray:
+        """The axes in another order, reversed unless some are given; see `mb.transpose`."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
             axes = tuple(axes[0] or ())
         return verbs.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
 
     @property
     def T(self) -> AbstractArray:
+        """The axes reversed: of a matrix, its transpose. A view."""
         n = self.ndim
         if n < 2:
             return self  # type: ignore[return-value]
@@ -110,6 +116,7 @@ class NumpyMethods:
 
     @property
     def mT(self) -> AbstractArray:
+        """The last two axes exchanged: each matrix of a stack transposed. A view."""
         if self.ndim < 2:
             raise ValueError(f"x.mT needs at least 2 dimensions; this array has {self.ndim}.")
         n = self.ndim
@@ -119,15 +126,19 @@ class NumpyMethods:
         return self.mT
 
     def swapaxes(self, axis1: int, axis2: int) -> AbstractArray:
+        """Two axes exchanged; see `mb.swapaxes`."""
         return _ours().swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis: Axis = None) -> AbstractArray:
+        """Without the axes of one element; see `mb.squeeze`."""
         return _ours().squeeze(self, axis=axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractArray:
+        """The elements on a diagonal of two axes; see `mb.diagonal`."""
         return _ours().diagonal(self, offset, axis1, axis2)
 
     def repeat(self, repeats: ArrayLike, axis: Axis = None) -> AbstractArray:
+        """Each element so many times; see `mb.repeat`."""
         return _ours().repeat(self, repeats, axis=axis)
 
     # Parts
@@ -199,6 +210,7 @@ class NumpyMethods:
         initial: complex | None = None,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """The sum of all elements, or along axes; see `mb.sum`."""
         if out is None and initial is None and where is True:
             return verbs.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
         return _numpys().sum(self, axis, dtype, out, keepdims, initial, where)
@@ -212,6 +224,7 @@ class NumpyMethods:
         initial: complex | None = None,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """The product of all elements, or along axes; see `mb.prod`."""
         if out is None and initial is None and where is True:
             return verbs.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
         return _numpys().prod(self, axis, dtype, out, keepdims, initial, where)
@@ -224,6 +237,7 @@ class NumpyMethods:
         initial: complex | None = None,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """The smallest element, or those along axes; see `mb.min`."""
         if out is None and initial is None and where is True:
             return verbs.min(self, axis=axis, keepdims=keepdims)
         return _numpys().min(self, axis, out, keepdims, initial, where)
@@ -236,6 +250,7 @@ class NumpyMethods:
         initial: complex | None = None,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """The largest element, or those along axes; see `mb.max`."""
         if out is None and initial is None and where is True:
             return verbs.max(self, axis=axis, keepdims=keepdims)
         return _numpys().max(self, axis, out, keepdims, initial, where)
@@ -248,6 +263,7 @@ class NumpyMethods:
         *,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """Are all elements true, or all along axes? See `mb.all`."""
         if out is None and where is True:
             return verbs.all(self, axis=axis, keepdims=keepdims)
         return _numpys().all(self, axis, out, keepdims, where=where)
@@ -260,6 +276,7 @@ class NumpyMethods:
         *,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """Is any element true, or any along axes? See `mb.any`."""
         if out is None and where is True:
             return verbs.any(self, axis=axis, keepdims=keepdims)
         return _numpys().any(self, axis, out, keepdims, where=where)
@@ -273,6 +290,7 @@ class NumpyMethods:
         *,
         where: ArrayLike = True,
     ) -> AbstractArray:
+        """The mean of all elements, or along axes; see `mb.mean`."""
         if dtype is None and out is None and where is True:
             return verbs.mean(self, axis=axis, keepdims=keepdims)
         return _numpys().mean(self, axis, dtype, out, keepdims, where=where)
@@ -289,6 +307,7 @@ class NumpyMethods:
         mean: ArrayLike | None = None,
         correction: float | None = None,
     ) -> AbstractArray:
+        """The standard deviation of all elements, or along axes; see `mb.std`."""
         return _numpys().std(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
@@ -305,6 +324,7 @@ class NumpyMethods:
         mean: ArrayLike | None = None,
         correction: float | None = None,
     ) -> AbstractArray:
+        """The variance of all elements, or along axes; see `mb.var`."""
         return _numpys().var(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
@@ -314,15 +334,19 @@ class NumpyMethods:
         return _ours().ptp(self, axis, out, keepdims)
 
     def argmax(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> AbstractArray:
+        """Where the largest element is, or those along an axis; see `mb.argmax`."""
         return _numpys().argmax(self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> AbstractArray:
+        """Where the smallest element is, or those along an axis; see `mb.argmin`."""
         return _numpys().argmin(self, axis, out, keepdims=keepdims)
 
     def cumsum(self, axis: Axis = None, dtype: DTypeLike = None, out: Out = None) -> AbstractArray:
+        """The sums up to each element; see `mb.cumsum`."""
         return _ours().cumsum(self, axis, dtype, out)
 
     def cumprod(self, axis: Axis = None, dtype: DTypeLike = None, out: Out = None) -> AbstractArray:
+        """The products up to each element; see `mb.cumprod`."""
         return _ours().cumprod(self, axis, dtype, out)
 
     def trace(
@@ -333,14 +357,17 @@ class NumpyMethods:
         dtype: DTypeLike = None,
         out: Out = None,
     ) -> AbstractArray:
+        """The sum along a diagonal of two axes; see `mb.trace`."""
         return _ours().trace(self, offset, axis1, axis2, dtype, out)
 
     def dot(self, b: ArrayLike, out: Out = None) -> AbstractArray:
+        """The product with another array: of vectors, matrices or numbers; see `mb.dot`."""
         return _numpys().dot(self, b, out)
 
     # Element by element
 
     def conj(self) -> AbstractArray:
+        """The complex conjugates (real numbers are their own); see `mb.conj`."""
         found: Any = verbs.conj(self) if self.dtype.kind == "c" else self  # (itself, as NumPy's method gives)
         return found
 
@@ -349,6 +376,7 @@ class NumpyMethods:
     def clip(
         self, min: ArrayLike | None = None, max: ArrayLike | None = None, out: Out = None
     ) -> AbstractArray:
+        """The elements, none below `min` or above `max`; see `mb.clip`."""
         return verbs.clip(self, min, max) if out is None else _numpys().clip(self, min, max, out)
 
     def round(self, decimals: int = 0, out: Out = None) -> AbstractArray:
@@ -374,26 +402,33 @@ class NumpyMethods:
     # Elements by their places and order
 
     def fill(self, value: ArrayLike) -> None:
+        """Write one value to all elements, in place."""
         verbs.assign(self, value)
 
     def nonzero(self) -> tuple[AbstractArray, ...]:
+        """The indices of elements that are not zero, an array for each axis; see `mb.nonzero`."""
         return _ours().nonzero(self)  # type: ignore[no-any-return]
 
     def take(
         self, indices: ArrayLike, axis: Axis = None, out: Out = None, mode: str = "raise"
     ) -> AbstractArray:
+        """The elements at some indices along an axis; see `mb.take`."""
         return _numpys().take(self, indices, axis, out, mode)
 
     def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
+        """Write values to elements counted along all axes, in place; see `mb.put`."""
         _ours().put(self, indices, values, mode)
 
     def choose(self, choices: Sequence[ArrayLike], out: Out = None, mode: str = "raise") -> AbstractArray:
+        """Of several arrays, elements of that whose number stands here; see `mb.choose`."""
         return _ours().choose(self, choices, out, mode)
 
     def compress(self, condition: ArrayLike, axis: Axis = None, out: Out = None) -> AbstractArray:
+        """The parts along an axis where a condition is true; see `mb.compress`."""
         return _ours().compress(condition, self, axis, out)
 
     def searchsorted(self, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> AbstractArray:
+        """Where values would go so that this stays in order; see `mb.searchsorted`."""
         return _ours().searchsorted(self, v, side=side, sorter=sorter)
 
     def sort(
@@ -405,6 +440,7 @@ class NumpyMethods:
     def argsort(
         self, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
     ) -> AbstractArray:
+        """The indices that put the elements in order along an axis; see `mb.argsort`."""
         return _numpys().argsort(self, axis, kind, order, stable=stable)
 
     def partition(self, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect") -> None:
@@ -414,4 +450,5 @@ class NumpyMethods:
     def argpartition(
         self, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
     ) -> AbstractArray:
+        """The indices with that of the `kth` smallest element at its place; see `mb.argpartition`."""
         return _ours().argpartition(self, kth, axis, kind)

@@ -236,7 +236,7 @@ def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
 
 
 @explained
-def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> AbstractArray:
     """All windows of a size into `x`, as further dimensions at the end: a read-only view.
 
     Parameters

@@ -378,7 +378,7 @@ def _(
 
 
 @explained
-def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> AbstractArray:
     """Apply `f` to every element and combine the results with `op`, in one kernel.
 
     `f` and `op` may be mirabelle's functions or scalar Python functions. An `op` of your own must
@@ -418,7 +418,7 @@ def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, ke
 
 
 @explained
-def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> AbstractArray:
     """Combine the elements of `x` with `op`.
 
     Parameters

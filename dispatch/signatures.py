@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def telling(f: Any) -> Any:
@@ -21,7 +23,7 @@ def telling(f: Any) -> Any:
     return f
 
 
-def keyword_only(*names: str) -> Callable[[Any], Any]:
+def keyword_only(*names: str) -> Callable[[F], F]:
     """Show these parameters as keyword-only. Calls may still give them by position.
 
     >>> @keyword_only("axis")

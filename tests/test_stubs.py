@@ -259,7 +259,7 @@ COMPLETIONS = {
     "mb.roll(x, ax": {"axis="},
     "x.sum(ax": {"axis="},
 }
-# (jedi finds the same, and takes seconds for its first.)
+# (jedi takes seconds for its first.)
 COMPLETE = """
 import json, sys
 from IPython.core.completer import provisionalcompleter
@@ -283,3 +283,42 @@ def test_a_notebook_completes_names_and_parameters(tmp_path):
     for text, texts in json.loads(said.splitlines()[-1]).items():
         found = {name.lstrip(".") for name in texts}
         assert found >= COMPLETIONS[text] and not any(name.startswith("_") for name in found), text
+
+
+# What editors that look at the source know of a call that was not made.
+INFERRED = ["mb.zeros(3)", "mb.asarray([1])", "mb.eye(3)", "mb.concatenate([x])", "mb.sum(x)", "mb.zeros(3).sum()",
+            "mb.linalg.cho_solve(x, x)", "mb.fft.fftfreq(3)", "x.T", "mb.zeros(3).T"]  # fmt: skip
+INFER = """
+import json, sys
+import jedi
+import mirabelle as mb
+scope = [{"mb": mb, "x": mb.zeros(3)}]
+print(json.dumps({t: [c.name for c in jedi.Interpreter(f"{t}.", scope).complete()] for t in json.loads(sys.argv[1])}))
+"""
+
+
+def test_jedi_completes_what_calls_give(tmp_path):
+    """In the package as it is installed: all folders in one, which jedi finds its way in."""
+    pytest.importorskip("jedi")
+    package = Path(mb.__file__).parent
+    made = tmp_path / "mirabelle"
+    made.mkdir()
+    for part in [*package.iterdir(), *(ROOT / name for name in ("arraytypes", "dispatch", "backends", "dg"))]:
+        if part.name != "__pycache__" and not (made / part.name).exists():
+            (made / part.name).symlink_to(part)
+    command = [sys.executable, "-c", INFER, json.dumps(INFERRED)]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env=env, cwd=tmp_path).stdout
+    lost = [t for t, names in json.loads(said.splitlines()[-1]).items() if not {"sum", "reshape"} <= {*names}]
+    assert lost == []
+
+
+def test_methods_say_what_they_do():
+    silent, strange = [], []
+    for name in dir(mb.AbstractArray):
+        method = inspect.getattr_static(mb.AbstractArray, name)
+        if not name.startswith("_") and (callable(method) or isinstance(method, property)):
+            said = inspect.getdoc(method) or ""
+            silent += [name] * (not said)
+            strange += [f for f in re.findall(r"`mb[.](\w+)`", said) if not hasattr(mb, f)]
+    assert not silent and not strange

@@ -19,7 +19,7 @@ from mirabelle.dispatch.misuse import explained
 
 
 @explained
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> AbstractArray:
     """`func1d(row, *args, **kwargs)` of each one-dimensional slice along an axis, put together.
 
     The function gets arrays of the type of `arr`, one after another: where operations along an axis
@@ -73,7 +73,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 @explained
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> AbstractArray:
     """`func(a, axis)` for each axis in turn, keeping the number of dimensions.
 
     Parameters

@@ -159,7 +159,7 @@ def powered(x: Any, n: int) -> Any:
 
 
 @explained
-def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+def multi_dot(arrays: Any, *, out: Any = None) -> AbstractArray:
     """The product of a chain of matrices, in the order of fewest multiplications.
 
     The first and the last may be vectors.

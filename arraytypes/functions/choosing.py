@@ -27,7 +27,7 @@ def _first_of(*values: Any) -> Any:
 
 
 @explained
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> AbstractArray:
     """Each element of the choice whose condition is the first to hold there; `default` where none does.
 
     Parameters
@@ -133,7 +133,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 @explained
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> AbstractArray:
     """Each element of the choice whose number stands at its place in `a`.
 
     `mode` says what happens to numbers that are no choice's: "raise", "wrap" or "clip".

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.functions.fourier import check_length, check_norm, checked_length
 from mirabelle.arraytypes.reductions import normal_axes
@@ -25,7 +26,7 @@ def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
 
 
 @explained
-def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> AbstractArray:
     """The discrete cosine transform along an axis (in SciPy, with its conventions).
 
     Parameters
@@ -58,7 +59,7 @@ def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = Non
 
 
 @explained
-def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> AbstractArray:
     """The inverse of `dct`.
 
     Parameters
@@ -92,7 +93,7 @@ def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
 
 
 @explained
-def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> AbstractArray:
     """The discrete sine transform along an axis (in SciPy, with its conventions).
 
     Parameters
@@ -125,7 +126,7 @@ def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = Non
 
 
 @explained
-def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> AbstractArray:
     """The inverse of `dst`.
 
     Parameters

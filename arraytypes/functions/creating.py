@@ -30,7 +30,7 @@ from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 @explained
 def eye(
     n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, order: str = "C", *, device: Any = None
-) -> Any:
+) -> AbstractArray:
     """Ones on the k-th diagonal of a matrix of zeros.
 
     Parameters

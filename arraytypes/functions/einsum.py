@@ -43,7 +43,7 @@ def einsum(
     dtype: Any = None,
     casting: str = "safe",
     optimize: Any = True,
-) -> Any:
+) -> AbstractArray:
     """The sum of products that `subscripts` say: indices of each operand, and of the result.
 
     Indices that the result lacks are summed over. Without `->` the result has those that occur once,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.makers import creates
@@ -570,7 +571,7 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward
 @keyword_only("d")
 @creates
 @explained
-def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> AbstractArray:
     """The frequencies of a transform of `n` points that lie `d` apart, in its order.
 
     Parameters
@@ -602,7 +603,7 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
 @keyword_only("d")
 @creates
 @explained
-def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> AbstractArray:
     """The frequencies of `rfft` of `n` points that lie `d` apart.
 
     Parameters

@@ -104,7 +104,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
 @explained
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, device: Any = None, **kwargs: Any
-) -> Any:
+) -> AbstractArray:
     """What `function` gives for the arrays of indices of a shape, one for each dimension.
 
     Parameters
@@ -137,7 +137,7 @@ def fromfunction(
 
 @creates
 @explained
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> Any:
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> AbstractArray:
     """An array of what an iterator gives.
 
     Parameters
@@ -167,7 +167,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> A
 
 @creates
 @explained
-def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
+def identity(n: int, dtype: Any = None, *, device: Any = None) -> AbstractArray:
     """The identity matrix.
 
     Parameters
@@ -199,7 +199,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
 
 @creates
 @explained
-def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
+def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> AbstractArray:
     """Ones at and below the k-th diagonal, zeros above.
 
     Parameters
@@ -235,7 +235,7 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
+) -> AbstractArray:  # fmt: skip
     """Numbers evenly spaced in the exponent, from base**start to base**stop.
 
     Parameters
@@ -282,7 +282,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> AbstractArray:  # fmt: skip
     """Numbers from `start` to `stop` with a constant ratio.
 
     Parameters
@@ -643,7 +643,7 @@ hanning = _window("hanning", "The Hann window: a raised cosine")
 
 @creates
 @explained
-def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
+def kaiser(M: int, beta: float, *, device: Any = None) -> AbstractArray:
     """The Kaiser window of M points: a Bessel function, as sharp as `beta` says.
 
     Parameters

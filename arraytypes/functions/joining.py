@@ -92,7 +92,7 @@ def concatenated(leading: Any, arrays: list[Any], axis: int) -> Any:
 @explained
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
-) -> Any:
+) -> AbstractArray:
     """Arrays one after another along an axis that they have.
 
     Parameters
@@ -204,7 +204,7 @@ def _common_dtype(parts: list[Any]) -> np.dtype:
 
 
 @explained
-def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> AbstractArray:
     """Arrays below one another: rows.
 
     Parameters
@@ -240,7 +240,7 @@ def _of_vectors(tup: Any, axis: int) -> Any:
 
 
 @explained
-def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> AbstractArray:
     """Arrays beside one another: along the second axis, or the only one.
 
     Parameters
@@ -272,7 +272,7 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
 
 
 @explained
-def dstack(tup: Any) -> Any:
+def dstack(tup: Any) -> AbstractArray:
     """Arrays behind one another: along the third axis.
 
     Parameters
@@ -298,7 +298,7 @@ def dstack(tup: Any) -> Any:
 
 
 @explained
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Any) -> AbstractArray:
     """Vectors as the columns of a matrix.
 
     Parameters
@@ -326,7 +326,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @explained
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> AbstractArray:
     """An array made of nested lists of blocks: the innermost lists are joined along the last axis.
 
     Parameters

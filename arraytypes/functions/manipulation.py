@@ -294,7 +294,7 @@ def _leading(arrays: list[Any]) -> Any:
 @explained
 def concat(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
+) -> AbstractArray:
     """Arrays one after another along an axis (of all their elements in a row, if it is None).
 
     Parameters
@@ -337,7 +337,7 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
 @explained
 def stack(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
+) -> AbstractArray:
     """Arrays of one shape along a new axis.
 
     Parameters

@@ -91,7 +91,7 @@ def sqrtm(A: Any, /) -> Any:
 
 
 @explained
-def block_diag(*arrays: Any) -> Any:
+def block_diag(*arrays: Any) -> AbstractArray:
     """A matrix with the given ones along its diagonal, and zeros elsewhere; vectors are rows.
 
     Parameters

@@ -25,7 +25,7 @@ promote_types = np.promote_types
 def array(
     object: Any, dtype: Any = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> AbstractArray:  # fmt: skip
     """A new array of data: a copy, unless `copy` is None (as needed) or False (never).
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray, ones
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.functions import conventions
@@ -160,7 +161,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: A
 
 @creates
 @explained
-def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Any:
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> AbstractArray:
     """As `mb.asarray`, with a ValueError if there are NaN or infinities.
 
     Parameters

@@ -94,7 +94,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") ->
 
 
 @explained
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> AbstractArray:
     """The indices that sort by several keys: by the last one first.
 
     Parameters
@@ -215,7 +215,7 @@ def _places_in_a_row(a: Any) -> Any:
 
 
 @explained
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> AbstractArray:
     """Indices along each dimension as one index of all elements in a row.
 
     Parameters

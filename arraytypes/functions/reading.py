@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import _from_numpy, asarray
 from mirabelle.arraytypes.makers import creates
 from mirabelle.dispatch import verbs
@@ -14,7 +15,7 @@ from mirabelle.dispatch.misuse import explained
 
 @creates
 @explained
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> Any:
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> AbstractArray:
     """The bytes of a buffer as an array; on the host they are shared.
 
     Parameters
@@ -49,7 +50,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 @explained
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
-) -> Any:
+) -> AbstractArray:
     """The bytes (or the numbers between `sep`) of a file.
 
     Parameters
@@ -87,7 +88,7 @@ def fromfile(
 
 @creates
 @explained
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> Any:
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> AbstractArray:
     """The numbers that a text holds between `sep`.
 
     Parameters
@@ -119,7 +120,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, de
 
 @creates
 @explained
-def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> AbstractArray:
     """The numbers of a text file, with np.loadtxt's options.
 
     Parameters
@@ -151,7 +152,7 @@ def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 @creates
 @explained
-def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> AbstractArray:
     """The numbers of a text file with gaps, with np.genfromtxt's options.
 
     Parameters

@@ -384,7 +384,7 @@ def lu_factor(a: Any, /) -> Any:
 
 
 @explained
-def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> AbstractArray:
     """The x with a x = b, given `lu_factor(a)`; `trans` is 0, 1 (transposed) or 2 (conjugated too).
 
     Parameters
@@ -449,7 +449,7 @@ def cho_factor(a: Any, /, lower: bool = False) -> Any:
 
 
 @explained
-def cho_solve(c_and_lower: Any, b: Any) -> Any:
+def cho_solve(c_and_lower: Any, b: Any) -> AbstractArray:
     """The x with a x = b, given `cho_factor(a)`.
 
     Parameters

@@ -137,7 +137,7 @@ class Pattern:
     def on(self, family: Any) -> tuple[Any, Any]:
         """The columns, and where rows begin, in the memory of an array type's place: sent once."""
         if family not in self._placed:
-            self._placed[family] = tuple(asarray(x, device=family) for x in (self.indices, self.indptr))
+            self._placed[family] = asarray(self.indices, device=family), asarray(self.indptr, device=family)
         return self._placed[family]
 
     def diagonal(self, at: np.ndarray) -> np.ndarray:

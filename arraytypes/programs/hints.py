@@ -41,7 +41,7 @@ def hint(
     threads: int | None = None,
     tag: str | None = None,
     axes: Iterable[str] | None = None,
-) -> Any:
+) -> AbstractArray:
     """Decide in a compiled function how a value is computed, and return it.
 
     These are the decisions of `mb.compiling.Schedule`, about the operation that computes `x` in this line.

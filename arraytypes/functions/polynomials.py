@@ -387,7 +387,7 @@ def _derived(p: Any, m: int) -> Any:
 def _integrated(p: Any, m: int, k: Any) -> Any:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    k = np.zeros(m) if k is None else k
+    k = np.full(m, 0.0) if k is None else k  # (np.zeros(m) keeps a reference to float64 each time)
     k = k if isinstance(k, AbstractArray) else asarray(k, device=p.place)
     k = verbs.reshape(k, (1,)) if not k.ndim else k
     if k.ndim != 1 or (k.shape[0] < m and k.shape[0] != 1):

@@ -104,6 +104,34 @@ def test_made_of_parts_and_triples(kind):
     assert mb.CSR(([1, 2], ([0, 1], [0, 1])), device=kind.family).place == kind.place
 
 
+ROWS_OF_ENTRIES = {
+    "anywhere": lambda n, rows: RNG.integers(0, rows, n),
+    "in few rows": lambda n, rows: np.where(RNG.uniform(size=n) < 0.9, rows - 1, RNG.integers(0, rows, n)),
+    "backwards": lambda n, rows: np.sort(RNG.integers(0, rows, n))[::-1].copy(),
+    "in order": lambda n, rows: np.sort(RNG.integers(0, rows, n)),
+    "in turns": lambda n, rows: np.arange(n) % rows,
+}
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i4", "u8", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("where", ROWS_OF_ENTRIES)
+def test_of_more_entries_than_a_cache_holds(where, dtype):
+    """(They are dealt to groups of rows first.)"""
+    for entries, rows, columns in ((700_000, 3, 400_000), (150_000, 90_001, 7), (300_000, 1 << 15, 300)):
+        i, j = ROWS_OF_ENTRIES[where](entries, rows), RNG.integers(0, columns, entries)
+        v = (RNG.integers(1, 5, entries) * (1j if dtype[0] == "c" else 1)).astype(dtype)
+        x = mb.CSR((v, (i.astype("i4"), j) if where == "anywhere" else (i, j)), shape=(rows, columns))
+        check_form(x)
+        number, place = np.unique(i * columns + j, return_inverse=True)
+        sums = np.zeros(number.size, v.dtype)
+        (np.logical_or if dtype == "?" else np.add).at(sums, place, v)
+        np.testing.assert_array_equal(x.indices, number % columns)
+        np.testing.assert_array_equal(np.diff(mb.to_numpy(x.indptr)), np.bincount(number // columns, minlength=rows))
+        np.testing.assert_array_equal(x.data, sums)
+        with pytest.raises((IndexError, ValueError)):
+            mb.CSR((v, (np.where(np.arange(entries) == 9, rows, i), j)), shape=(rows, columns))
+
+
 def test_parts_that_are_not_in_order_are_put_in_order():
     x = mb.CSR((np.array([1.0, 2, 3, 4]), np.array([2, 0, 1, 1]), np.array([0, 2, 4])), shape=(2, 3))
     assert_same(x, np.array([[2.0, 0, 1], [0, 7, 0]]))

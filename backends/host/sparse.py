@@ -71,6 +71,7 @@ def _from_triples(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[i
     return data, j.astype(kind), _indptr(i, shape[0], kind)
 
 
+_FIT_A_CACHE = 1 << 19
 # How entries are added up by sparse.c: what kind of numbers, and how many bytes each part of one has.
 _SUMS = {"?": (0, 1)} | {c: (1, np.dtype(c).itemsize) for c in "bhilqBHILQ"} | {"f": (2, 4), "d": (2, 8)}
 _SUMS |= {"F": (2, 4), "D": (2, 8)}
@@ -82,7 +83,11 @@ def _dealt(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int
     values = pool.empty(data.shape, data.dtype)
     indices = pool.empty(data.shape, kind)
     indptr = np.empty(shape[0] + 1, kind)
-    in_c.csr_dealt(i, j, np.ascontiguousarray(data), indptr, indices, values)
+    # (Of many entries, first a copy to groups of rows, each of which fits a cache.)
+    scratch = data.size * (8 + data.itemsize) if data.nbytes > _FIT_A_CACHE else 0
+    in_c.csr_dealt(
+        i, j, np.ascontiguousarray(data), indptr, indices, values, pool.empty((scratch,), np.dtype(np.uint8))
+    )
     parts = 1 if data.size < settings.thread_size else 4 * settings.num_threads
     edges = [shape[0] * k // parts for k in range(parts + 1)]
     repeated: list[int] = []

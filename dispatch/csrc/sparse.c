@@ -91,51 +91,179 @@ sized(Vector x, const int size)
     return x;
 }
 
-/* csr_dealt(i, j, data, indptr, indices, values): entries to their rows. */
-PyObject *
-csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
+/* Counts become where each row begins; returned is where the last one ends. */
+static int64_t
+begin_rows(int64_t *next, const Vector *indptr, Py_ssize_t first, Py_ssize_t count, int64_t before)
 {
-    Vector i, j, data, indptr, indices, values;
-    if (n != 6) {
-        PyErr_SetString(PyExc_TypeError, "csr_dealt(i, j, data, indptr, indices, values)");
-        return NULL;
+    for (Py_ssize_t row = 0; row < count; row++) {
+        int64_t size = next[row];
+        set(indptr, first + row, before);
+        next[row] = before;
+        before += size;
     }
-    if (!vector(args[0], &i, 0, 1) || !vector(args[1], &j, 0, 1) || !vector(args[2], &data, 0, 0) ||
-        !vector(args[3], &indptr, 1, 1) || !vector(args[4], &indices, 1, 1) || !vector(args[5], &values, 1, 0) ||
-        unfit(indptr.count < 1 || j.count != i.count || data.count != i.count || indices.count != i.count ||
-              values.count != i.count || values.size != data.size))
-        return NULL;
-    Py_ssize_t rows = indptr.count - 1, outside = 0;
-    int64_t *next = PyMem_RawCalloc(rows + 1, sizeof(int64_t));
-    if (next == NULL)
-        return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS
+    return before;
+}
+
+/* All at once: good where rows come in order, or fit the cache. */
+static void
+deal_directly(Vector i, Vector j, Vector data, Vector indptr, Vector indices, Vector values, int64_t *next)
+{
+    Py_ssize_t rows = indptr.count - 1;
     for (Py_ssize_t k = 0; k < i.count; k++) {
         uint64_t row = (uint64_t)get(&i, k);
         if (row < (uint64_t)rows)
             next[row]++;
-        else
-            outside++;
     }
-    if (!outside) {
-        int64_t before = 0;
-        for (Py_ssize_t row = 0; row < rows; row++) {
-            int64_t count = next[row];
-            set(&indptr, row, before);
-            next[row] = before;
-            before += count;
+    set(&indptr, rows, begin_rows(next, &indptr, 0, rows, 0));
+    /* (The commonest sizes are known to the compiler.) */
+    if (i.size == 8 && j.size == 8 && indices.size == 4 && data.size == 8)
+        deal(sized(i, 8), sized(j, 8), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
+    else if (i.size == 4 && j.size == 4 && indices.size == 4 && data.size == 8)
+        deal(sized(i, 4), sized(j, 4), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
+    else
+        deal(i, j, data, indices, values, next, rows);
+}
+
+/* Entries anywhere would go to lines of memory that no cache has. So they are dealt to groups of rows first, one
+   behind the other, and then each group to its rows, which fit a cache. */
+#define GROUPS 1024
+#define GROUP_BYTES (1 << 19)
+
+/* A row within its group, and a column; the value's bytes follow. */
+typedef struct {
+    uint32_t row;
+    int32_t column;
+} Head;
+
+typedef struct {
+    int shift; /* of a row's number, to that of its group */
+    Py_ssize_t count;
+    int64_t begins[GROUPS + 1], ends[GROUPS];
+} Groups;
+
+/* How many entries each group has; returned is how often another one follows. */
+static Py_ssize_t
+count_groups(const Vector *i, Py_ssize_t rows, Groups *groups, Py_ssize_t *outside)
+{
+    Py_ssize_t changes = 0;
+    uint64_t last = 0;
+    for (Py_ssize_t k = 0; k < i->count; k++) {
+        uint64_t row = (uint64_t)get(i, k), group = row >> groups->shift;
+        if (row >= (uint64_t)rows) {
+            ++*outside;
+            continue;
         }
-        set(&indptr, rows, before);
-        /* (The commonest sizes are known to the compiler.) */
-        if (i.size == 8 && j.size == 8 && indices.size == 4 && data.size == 8)
-            deal(sized(i, 8), sized(j, 8), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
-        else if (i.size == 4 && j.size == 4 && indices.size == 4 && data.size == 8)
-            deal(sized(i, 4), sized(j, 4), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
-        else
-            deal(i, j, data, indices, values, next, rows);
+        groups->begins[group + 1]++;
+        changes += group != last;
+        last = group;
     }
+    for (Py_ssize_t g = 0; g < groups->count; g++) {
+        groups->begins[g + 1] += groups->begins[g];
+        groups->ends[g] = groups->begins[g];
+    }
+    return changes;
+}
+
+static Py_ALWAYS_INLINE inline void
+deal_to_groups(Vector i, Vector j, Vector data, Groups *groups, char *records, Py_ssize_t rows)
+{
+    const Py_ssize_t size = sizeof(Head) + data.size;
+    const uint64_t within = ((uint64_t)1 << groups->shift) - 1;
+    for (Py_ssize_t k = 0; k < i.count; k++) {
+        uint64_t row = (uint64_t)get(&i, k), group = row >> groups->shift;
+        if (row >= (uint64_t)rows || groups->ends[group] >= groups->begins[group + 1])
+            continue; /* (of rows that somebody writes to meanwhile) */
+        char *record = records + size * groups->ends[group]++;
+        Head head = {(uint32_t)(row & within), (int32_t)get(&j, k)};
+        memcpy(record, &head, sizeof(Head));
+        memcpy(record + sizeof(Head), data.data + data.size * k, data.size);
+    }
+}
+
+static Py_ALWAYS_INLINE inline void
+deal_group(const char *records, Py_ssize_t count, Vector indices, Vector values, int64_t *next)
+{
+    const Py_ssize_t size = sizeof(Head) + values.size;
+    Head head;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        const char *record = records + size * k;
+        memcpy(&head, record, sizeof(Head));
+        Py_ssize_t at = next[head.row]++;
+        ((int32_t *)indices.data)[at] = head.column;
+        memcpy(values.data + values.size * at, record + sizeof(Head), values.size);
+    }
+}
+
+static void
+deal_by_groups(Vector i, Vector j, Vector data, Vector indptr, Vector indices, Vector values, Groups *groups,
+               char *records, int64_t *next)
+{
+    const Py_ssize_t rows = indptr.count - 1, size = sizeof(Head) + data.size;
+    if (i.size == 8 && j.size == 8 && data.size == 8)
+        deal_to_groups(sized(i, 8), sized(j, 8), sized(data, 8), groups, records, rows);
+    else if (i.size == 4 && j.size == 4 && data.size == 8)
+        deal_to_groups(sized(i, 4), sized(j, 4), sized(data, 8), groups, records, rows);
+    else
+        deal_to_groups(i, j, data, groups, records, rows);
+    for (Py_ssize_t g = 0; g < groups->count; g++) {
+        Py_ssize_t first = g << groups->shift, inside = Py_MIN((Py_ssize_t)1 << groups->shift, rows - first);
+        char *mine = records + size * groups->begins[g];
+        Py_ssize_t count = groups->begins[g + 1] - groups->begins[g], came = groups->ends[g] - groups->begins[g];
+        memset(mine + size * came, 0, size * (count - came));
+        memset(next, 0, inside * sizeof(int64_t));
+        for (Py_ssize_t k = 0; k < count; k++) {
+            Head head;
+            memcpy(&head, mine + size * k, sizeof(Head));
+            next[head.row]++;
+        }
+        begin_rows(next, &indptr, first, inside, groups->begins[g]);
+        if (values.size == 8)
+            deal_group(mine, count, indices, sized(values, 8), next);
+        else
+            deal_group(mine, count, indices, values, next);
+    }
+    set(&indptr, rows, i.count);
+}
+
+/* csr_dealt(i, j, data, indptr, indices, values, scratch): entries to their rows. `scratch` has eight bytes and those
+   of a value for each entry, or none: then all are dealt at once. */
+PyObject *
+csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector i, j, data, indptr, indices, values, scratch;
+    if (n != 7) {
+        PyErr_SetString(PyExc_TypeError, "csr_dealt(i, j, data, indptr, indices, values, scratch)");
+        return NULL;
+    }
+    if (!vector(args[0], &i, 0, 1) || !vector(args[1], &j, 0, 1) || !vector(args[2], &data, 0, 0) ||
+        !vector(args[3], &indptr, 1, 1) || !vector(args[4], &indices, 1, 1) || !vector(args[5], &values, 1, 0) ||
+        !vector(args[6], &scratch, 1, 0) ||
+        unfit(indptr.count < 1 || j.count != i.count || data.count != i.count || indices.count != i.count ||
+              values.count != i.count || values.size != data.size))
+        return NULL;
+    Py_ssize_t rows = indptr.count - 1, outside = 0, changes;
+    int grouped = indices.size == 4 && rows <= INT32_MAX &&
+                  scratch.count * scratch.size >= i.count * ((Py_ssize_t)sizeof(Head) + data.size);
+    Py_ssize_t wanted = grouped ? i.count * (indices.size + values.size) / GROUP_BYTES + 1 : 1;
+    int64_t *next = PyMem_RawCalloc(rows + 1, sizeof(int64_t));
+    Groups *groups = PyMem_RawCalloc(1, sizeof(Groups));
+    if (next == NULL || groups == NULL) {
+        PyMem_RawFree(next);
+        PyMem_RawFree(groups);
+        return PyErr_NoMemory();
+    }
+    while (rows > 0 && (rows - 1) >> groups->shift >= Py_MIN(wanted, GROUPS))
+        groups->shift++;
+    groups->count = rows > 0 ? ((rows - 1) >> groups->shift) + 1 : 0;
+    Py_BEGIN_ALLOW_THREADS
+    changes = count_groups(&i, rows, groups, &outside);
+    if (!outside && changes > i.count / 8)
+        deal_by_groups(i, j, data, indptr, indices, values, groups, scratch.data, next);
+    else if (!outside)
+        deal_directly(i, j, data, indptr, indices, values, next);
     Py_END_ALLOW_THREADS
     PyMem_RawFree(next);
+    PyMem_RawFree(groups);
     if (unfit(outside > 0))
         return NULL;
     Py_RETURN_NONE;

@@ -191,7 +191,9 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
 @keyword_only("dtype", "order")
 @creates
 @explained
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> AbstractArray:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None
+) -> AbstractArray:
     """A new array of one value.
 
     Parameters
@@ -248,7 +250,9 @@ def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -
 
 @keyword_only("dtype", "order")
 @explained
-def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
+def empty_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
+) -> AbstractArray:
     """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents.
 
     Parameters
@@ -280,7 +284,9 @@ def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 
 @keyword_only("dtype", "order")
 @explained
-def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
+def zeros_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
+) -> AbstractArray:
     """Zeros of the shape, dtype and place of `x`, unless others are given.
 
     Parameters
@@ -312,7 +318,9 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 
 @keyword_only("dtype", "order")
 @explained
-def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> AbstractArray:
+def ones_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
+) -> AbstractArray:
     """Ones of the shape, dtype and place of `x`, unless others are given.
 
     Parameters
@@ -382,7 +390,9 @@ def full_like(
 @keyword_only("dtype")
 @creates
 @explained
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> AbstractArray:
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> AbstractArray:
     """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
     Parameters

@@ -378,7 +378,9 @@ def _(
 
 
 @explained
-def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> AbstractArray:
+def mapreduce(
+    f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False
+) -> AbstractArray:
     """Apply `f` to every element and combine the results with `op`, in one kernel.
 
     `f` and `op` may be mirabelle's functions or scalar Python functions. An `op` of your own must

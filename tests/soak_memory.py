@@ -43,7 +43,7 @@ NOISE = {
     "files": (0.0, 0),
     "references": (0.2, 48),
 }
-# Of these NumPy itself keeps a reference to float64 each time: `np.empty(n)` does, where no dtype is given (2.4).
+# NumPy keeps a reference to float64 each time: `np.empty(n)` does, where no dtype is given (2.4).
 NUMPYS_REFERENCES = {"geomspace"}
 # A large array has so many times the rows of a small one.
 LARGE = 3000

@@ -126,7 +126,8 @@ def test_of_more_entries_than_a_cache_holds(where, dtype):
         sums = np.zeros(number.size, v.dtype)
         (np.logical_or if dtype == "?" else np.add).at(sums, place, v)
         np.testing.assert_array_equal(x.indices, number % columns)
-        np.testing.assert_array_equal(np.diff(mb.to_numpy(x.indptr)), np.bincount(number // columns, minlength=rows))
+        counts = np.bincount(number // columns, minlength=rows)
+        np.testing.assert_array_equal(np.diff(mb.to_numpy(x.indptr)), counts)
         np.testing.assert_array_equal(x.data, sums)
         with pytest.raises((IndexError, ValueError)):
             mb.CSR((v, (np.where(np.arange(entries) == 9, rows, i), j)), shape=(rows, columns))

@@ -19,7 +19,9 @@ from mirabelle.dispatch.misuse import explained
 
 
 @explained
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> AbstractArray:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> AbstractArray:
     """`func1d(row, *args, **kwargs)` of each one-dimensional slice along an axis, put together.
 
     The function gets arrays of the type of `arr`, one after another: where operations along an axis

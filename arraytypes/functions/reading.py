@@ -15,7 +15,9 @@ from mirabelle.dispatch.misuse import explained
 
 @creates
 @explained
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> AbstractArray:
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None
+) -> AbstractArray:
     """The bytes of a buffer as an array; on the host they are shared.
 
     Parameters
@@ -88,7 +90,9 @@ def fromfile(
 
 @creates
 @explained
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> AbstractArray:
+def fromstring(
+    string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None
+) -> AbstractArray:
     """The numbers that a text holds between `sep`.
 
     Parameters

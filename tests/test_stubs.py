@@ -286,8 +286,8 @@ def test_a_notebook_completes_names_and_parameters(tmp_path):
 
 
 # What editors that look at the source know of a call that was not made.
-INFERRED = ["mb.zeros(3)", "mb.asarray([1])", "mb.eye(3)", "mb.concatenate([x])", "mb.sum(x)", "x.T", "mb.zeros(3).T",
-            "mb.zeros(3).sum()", "mb.linalg.cho_solve(x, x)", "mb.fft.fftfreq(3)"]  # fmt: skip
+INFERRED = ["mb.zeros(3)", "mb.asarray([1])", "mb.eye(3)", "mb.concatenate([x])", "mb.sum(x)", "x.T",
+            "mb.zeros(3).T", "mb.zeros(3).sum()", "mb.linalg.cho_solve(x, x)", "mb.fft.fftfreq(3)"]  # fmt: skip
 INFER = """
 import json, sys
 import jedi

@@ -178,6 +178,8 @@ def advice(error: BaseException) -> str:
     ...     print(advice(e))
     `mb.materialize(x)` computes it, `mb.synchronize()` waits for a card.
     """
+    if isinstance(error, (IndexError, ValueError)) and not isinstance(error, AttributeError):
+        return misuse.cure_of(str(error)) if _passed_ours(error) and not str(error).endswith((".", "`")) else ""
     if isinstance(error, AttributeError):
         if str(error) == "__delitem__":
             return _attribute(AbstractArray, "__delitem__")
@@ -186,6 +188,8 @@ def advice(error: BaseException) -> str:
         return _attribute(type(error.obj), error.name, error.obj) if error.name else ""
     if not isinstance(error, TypeError):
         return ""
+    if re.search(r"Object of type \w*Array\b.* is not JSON serializable", str(error)):
+        return "JSON has lists of Python's numbers: `json.dumps(x.tolist())`."
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -195,6 +199,15 @@ def advice(error: BaseException) -> str:
     if there is not None and not str(there.__module__).startswith("mirabelle"):
         return ""  # (a user's function of that name)
     return _call(str(error)) or _called_value(error, at, names) or _operands(str(error))
+
+
+def _passed_ours(error: BaseException) -> bool:
+    at = error.__traceback__
+    while at is not None:
+        if str(at.tb_frame.f_globals.get("__name__", "")).startswith("mirabelle."):
+            return True
+        at = at.tb_next
+    return False
 
 
 def _called_value(error: TypeError, at: types.TracebackType | None, names: dict[str, Any]) -> str:
@@ -231,6 +244,18 @@ def _attribute(kind: type, name: str, owner: Any = None) -> str:
             return f"It is a function: `mb.{name}(x, ...)`."
         near = _near(name, dir(kind))
         return f"Did you mean `x.{near}`?" if near else ""
+    rng: Any = getattr(sys.modules.get("mirabelle.random"), "Generator", None)
+    if rng is not None and issubclass(kind, rng):
+        if name in ("seed", "get_state", "set_state"):
+            return "A generator is made with its seed: `rng = mb.random.default_rng(seed)`."
+        near = _near(name, dir(kind))
+        return (
+            f"It is `rng.{_OLD_RANDOM[name]}`."
+            if name in _OLD_RANDOM
+            else f"Did you mean `rng.{near}`?"
+            if near
+            else ""
+        )
     if isinstance(owner, contextlib._GeneratorContextManager) and str(owner.func.__module__).startswith(
         "mirabelle"
     ):

@@ -170,8 +170,9 @@ class _Arguments:
                 "one number it is mb.autodiff.derivative(f, x)."
             )
         if not isinstance(x, AbstractArray):
+            cure = "the function comes first" if callable(x) else "`mb.HostArray(x)`"
             raise TypeError(
-                f"mb.autodiff.{self.name}(f, x) takes an array, not a {type(x).__name__}: `mb.HostArray(x)`."
+                f"mb.autodiff.{self.name}(f, x) takes an array as x, not a {type(x).__name__}: {cure}."
             )
         self.leaves.append(x)
         return None

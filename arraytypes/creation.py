@@ -432,6 +432,10 @@ def arange(
             if leaf.dtype.kind in "iu":
                 leaf.remember("entries", (min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1]), True))
             return maker(wrap(maker.family, leaf))
+    if type(step) in (int, float) and not step:
+        raise ZeroDivisionError(
+            "arange: a step of 0 ends nowhere. Give how many there are: `mb.linspace(a, b, n)`."
+        )
     try:
         data = np.arange(start, stop, step, dtype=dtype)
     except MemoryError as e:

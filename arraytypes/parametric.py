@@ -161,8 +161,10 @@ def checked_dtype(dtype: Any) -> np.dtype:
     try:
         d = np.dtype(dtype)
     except TypeError:
+        sizes = " Sizes are one tuple, `mb.zeros((2, 3))`, and elements one list, `mb.HostArray([2, 3])`."
         raise TypeError(
             f"{dtype!r} is not a dtype. Give one of NumPy's, such as mb.float64, 'float32' or int."
+            f"{sizes if isinstance(dtype, (int, float)) else ''}"
         ) from None
     if d.kind not in "biufc":
         cure = {

@@ -69,13 +69,65 @@ def explain(error: Exception, name: str, arguments: Mapping[str, Any]) -> None:
             _explained(_kind(error)(f"{name}: {unfit}"), error)
     if _of_a_user(error):
         return
-    given = ", ".join(f"{k}={shown(v)}" for k, v in arguments.items() if v is not None)
+    name = _OPERATORS.get(name, name)
     text = str(error).strip().rstrip(".") or type(error).__name__
+    if cure := cure_of(text):
+        _explained(_kind(error)(f"{name}: {text}. {cure}"), error)
+    given = ", ".join(f"{k}={shown(v)}" for k, v in arguments.items() if not _is_nothing(v))
     said = (
         f"{name} cannot work with what it was given, {given}: {text}. One of the arguments is of another kind, "
         f"size or value than {name} takes; its documentation says what they are."
     )
     _explained(_kind(error)(said), error)
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, (dict, tuple)) and not value)
+
+
+# How functions that are operators are written.
+_OPERATORS = {"getitem": "x[index]", "setitem": "x[index] = value"}
+
+
+def _axes(n: int) -> str:
+    if n == 0:
+        return "An array without dimensions has no axis: leave axis= away."
+    return f"Its axes are 0 to {n - 1}, and -1 is the last one." if n > 1 else "Its only axis is 0, or -1."
+
+
+def _places(n: int) -> str:
+    if n == 0:
+        return "Nothing is along this axis: ask for `x.size` first."
+    return f"Its indices are 0 to {n - 1}, and -1 is the last one; parts, `x[:{n + 1}]`, may reach beyond."
+
+
+# What libraries say of values that cannot be meant, and the cure; of the numbers they name it may be made.
+CURES: list[tuple[str, str | Callable[..., str]]] = [
+    (r"axis -?\d+ is out of bounds for array of dimension (\d+)", lambda n: _axes(int(n))),
+    (r"index -?\d+ is out of bounds for axis \d+ with size (\d+)", lambda n: _places(int(n))),
+    ("too many indices for array", "At most one index a dimension: `x[i]`; `x[:, None]` adds one."),
+    ("boolean index did not match", "A mask has the shape of the first dimensions, or of all: `x[x > 0]`."),
+    ("Percentiles must be", "Percent go from 0 to 100, `mb.percentile(x, 95)`; of fractions there is "
+     "`mb.quantile(x, 0.95)`."),
+    ("Quantiles must be", "Fractions go from 0 to 1, `mb.quantile(x, 0.95)`; of percent there is "
+     "`mb.percentile(x, 95)`."),
+    ("`bins` must be", "Give how many bins, or their edges: `bins=10`."),
+    ("negative dimensions|contain negative|no negative|negative values", "Give whole numbers from 0 on."),
+    ("need at least one array", "Give a list with one array or more: `[x, y]`."),
+    ("to have same length", "Give as many values of one as of the other: `mb.polyfit(x, y, 1)`."),
+]  # fmt: skip
+
+
+def cure_of(text: str) -> str:
+    """The cure for what a library says; empty if there is none.
+
+    >>> cure_of("axis 5 is out of bounds for array of dimension 2")
+    'Its axes are 0 to 1, and -1 is the last one.'
+    """
+    for pattern, cure in CURES:
+        if found := re.search(pattern, text):
+            return cure if isinstance(cure, str) else cure(*found.groups())
+    return ""
 
 
 def _explained(made: Any, error: Exception) -> NoReturn:

@@ -1,16 +1,20 @@
 """Tracebacks on their way out: of the frames inside of this package, a user sees three.
 
 An error passes through many functions of ours before it is seen, and who reads it wants the line of the program
-and the sentence at the end. The hook that Python calls for an error that nobody caught (`sys.excepthook`, and
-IPython's for cells) is where frames are left out, and nowhere else: debuggers, loggers and who catches an error
-have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What Python itself says of a mistake
-is given a note there with the cure.
+and the sentence at the end. The hooks that Python calls for an error that nobody caught (`sys.excepthook`, that
+of threads, and IPython's for cells) are where frames are left out, and nowhere else: debuggers, loggers and who
+catches an error have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What Python itself
+says of a mistake is given a note there with the cure.
+
+Errors that stand behind one ("During handling of the above exception ...") are shown as short; those that our
+own functions caught, and no line of the program has seen, are not shown.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
@@ -66,23 +70,67 @@ def add_advice(error: BaseException) -> None:
                 error.add_note(text)
 
 
+def _behind(error: BaseException) -> BaseException | None:
+    """The error that is shown before another one."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _is_inside(error: BaseException) -> bool:
+    """Was an error raised and caught by functions of ours and of libraries, and of nobody else?"""
+    from mirabelle.dispatch.linecounts import is_users
+
+    steps = list(_steps(error.__traceback__))
+    return bool(steps) and _is_ours(steps[0]) and not any(is_users(step.tb_frame.f_code) for step in steps)
+
+
+class _Shortened:
+    """Errors whose tracebacks and chains are shorter for a while."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[BaseException, tuple[Any, ...]]] = []
+        self.left_out = 0
+
+    def shorten(self, error: BaseException, trace: types.TracebackType | None) -> None:
+        """An error, and those that are shown with it."""
+        if any(error is known for known, _ in self.kept):
+            return
+        before = (error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__)
+        self.kept.append((error, before))
+        error.__traceback__, count = trimmed(trace)
+        self.left_out += count
+        shown = _behind(error)
+        said = error.__cause__ if getattr(error, "explained", False) else None
+        while shown is not None and (shown is said or _is_inside(shown)):
+            self.left_out += sum(1 for _ in _steps(shown.__traceback__))
+            shown = _behind(shown)  # (an explained error's sentence says what was caught)
+        if shown is not _behind(error):
+            error.__cause__, error.__context__ = None, shown
+            error.__suppress_context__ = False
+        for other in (shown, *getattr(error, "exceptions", ())):
+            if isinstance(other, BaseException):
+                self.shorten(other, other.__traceback__)
+
+    def restore(self) -> None:
+        for error, before in self.kept:
+            error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = before
+
+
 @contextlib.contextmanager
 def few_frames(error: BaseException, trace: types.TracebackType | None) -> Iterator[types.TracebackType | None]:
     """For a block in which an error is shown: the traceback to show, which is the error's own meanwhile."""
     add_advice(error)
-    shorter, count = (trace, 0) if settings.full_tracebacks else trimmed(trace)
-    if not count:
+    if settings.full_tracebacks:
         yield trace
         return
-    kept: list[Any] = [error.__traceback__, error.__cause__, error.__suppress_context__]
+    shortened = _Shortened()
     try:
-        error.__traceback__ = shorter
-        if getattr(error, "explained", False):  # the sentence says it; what was caught is the inside's
-            error.__cause__ = None
-        yield shorter
+        shortened.shorten(error, trace)
+        yield error.__traceback__
     finally:
-        error.__traceback__, error.__cause__, error.__suppress_context__ = kept
-    print(f"({count} frames inside are not shown: MIRABELLE_FULL_TRACEBACKS=1 shows them.)", file=sys.stderr)
+        shortened.restore()
+    if count := shortened.left_out:
+        said = f"({count} frames inside are not shown: MIRABELLE_FULL_TRACEBACKS=1 shows them.)"
+        print(said, file=sys.stderr)
 
 
 def install() -> None:
@@ -97,6 +145,15 @@ def install() -> None:
 
     shown.shows_few_frames = True  # type: ignore[attr-defined]
     sys.excepthook = shown
+    before_in_threads = threading.excepthook
+
+    def shown_of_thread(args: Any) -> None:
+        if args.exc_value is None:
+            return before_in_threads(args)
+        with few_frames(args.exc_value, args.exc_traceback) as shorter:
+            before_in_threads(threading.ExceptHookArgs((args.exc_type, args.exc_value, shorter, args.thread)))
+
+    threading.excepthook = shown_of_thread
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and not shell.custom_exceptions:  # (somebody else shows errors then)
         shell.set_custom_exc((Exception,), _shown_by_ipython)

@@ -1,5 +1,6 @@
 """Typical mistakes: each is answered by a sentence with the cure, and by three frames of ours at most."""
 
+import json
 import math
 import re
 import subprocess
@@ -15,7 +16,7 @@ from mirabelle import dg
 from mirabelle import meshdata as md
 from mirabelle.arraytypes import advice
 from mirabelle.dispatch.linecounts import is_users
-from mirabelle.dispatch.tracebacks import KEPT, add_advice, trimmed
+from mirabelle.dispatch.tracebacks import KEPT, add_advice, few_frames, trimmed
 
 A = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
 x = mb.HostArray([1.0, 2.0, 3.0])
@@ -300,6 +301,20 @@ MISTAKES = {
         lambda: dg.solve(semi, 0.1, lambda p, t: mb.sin(p[0]), cfl=0.5),
         r"lambda x, t: \(0\.0,\)",
     ),
+    # (Values)
+    "percent above all": (lambda: mb.percentile(x, 120), r"mb\.quantile\(x, 0\.95\)"),
+    "percent for fractions": (lambda: mb.quantile(x, 95), r"mb\.percentile\(x, 95\)"),
+    "bins below none": (lambda: mb.histogram(x, bins=-2), "bins=10"),
+    "a size below none": (lambda: mb.zeros(-3), "from 0 on"),
+    "a mask of another shape": (lambda: A[mb.ones(3) > 0], r"x\[x > 0\]"),
+    "a write by a mask of another shape": (lambda: put(A, mb.ones(3) > 0, 1.0), r"x\[x > 0\]"),
+    "elements one by one": (lambda: mb.HostArray(3, 4), r"mb\.zeros\(\(2, 3\)\)"),
+    "a step of nothing": (lambda: mb.arange(0, 1, 0), r"mb\.linspace"),
+    "no arrays to join": (lambda: mb.concat([]), r"\[x, y\]"),
+    "a fit of fewer values": (lambda: mb.polyfit(x, mb.ones(4), 1), "as many values"),
+    "counts of what is below zero": (lambda: mb.bincount(-i), "from 0 on"),
+    "the function behind the array": (lambda: mb.autodiff.gradient(x, mb.sum), "comes first"),
+    "a number that is vectorized": (lambda: mb.vectorize(3), "lambda a"),
     # (Calls)
     "the larger of two": (lambda: mb.max(x, x), r"mb\.maximum\(x, y\)"),
     "the smaller of two numbers": (lambda: mb.min(1.0, 2.0), r"mb\.minimum\(x, y\)"),
@@ -397,7 +412,21 @@ NOTES = {
     "mb.mgrid(3)": "mb.mgrid[0:3, 0:4]",
     "mb.count().launches": "with mb.count(...) as c:",
     "mb.settings.threads": "mb.settings.num_threads",
+    "mb.sum(x, axis=5)": "Its only axis is 0",
+    "mb.cumsum(A, axis=5)": "axes are 0 to 1",
+    "mb.flip(mb.sum(x), axis=0)": "leave axis= away",
+    "x[5]": "0 to 2",
+    "x[[0, 9]]": "0 to 2",
+    "x[0, 0]": "x[:, None]",
+    "mb.zeros(0)[0]": "x.size",
+    "json.dumps(x)": "x.tolist()",
+    "rng.randn(3)": "rng.normal(size=size)",
+    "rng.seed(3)": "default_rng(seed)",
+    "rng.poison(3)": "rng.poisson",
     # Not ours:
+    "np.ones(3)[5]": "",
+    "np.sum(np.ones(3), axis=5)": "",
+    "json.dumps(rng)": "",
     "full()": "",
     "y.pi()": "",
     "1 + '1'": "",
@@ -414,7 +443,7 @@ NOTES = {
 
 @pytest.mark.parametrize("text", NOTES)
 def test_what_python_says_is_given_the_cure_for_a_note(text):
-    with pytest.raises((AttributeError, TypeError)) as caught:
+    with pytest.raises((AttributeError, TypeError, ValueError, IndexError)) as caught:
         eval(text)
     for _ in range(2):
         add_advice(caught.value)
@@ -493,8 +522,6 @@ def test_a_cell_of_a_notebook_shows_as_few():
 
 def test_errors_that_pass_through_nothing_of_ours_stay():
     def own():
-        import json
-
         json.loads("{")
 
     with pytest.raises(ValueError) as caught:
@@ -525,3 +552,61 @@ def test_what_a_terminal_shows(tmp_path, full, monkeypatch):
     assert ran.returncode == 1 and "program.py" in ran.stderr and "Add letters" in ran.stderr
     assert frames > KEPT + 1 if full == "1" else frames <= KEPT + 1
     assert ("MIRABELLE_FULL_TRACEBACKS=1 shows them" in ran.stderr) == (full == "0")
+
+
+# Programs whose errors stand behind others, what is shown of them, and what is not.
+CHAINS = {
+    "caught inside": ("mb.percentile(mb.ones(3), 120)", ["mb.quantile"], ["During handling", "_thread._local"]),
+    "two places": ("mb.RefArray([1.0]) * mb.HostArray([1.0])", ["mb.adapt"], ["During handling"]),
+    "of the program": (
+        "try:\n    mb.ones(3) + mb.ones(4)\nexcept ValueError as e:\n    raise RuntimeError('mine') from e",
+        ["mine", "direct cause", "x[:, None]"], [],
+    ),
+    "while another is handled": (
+        "try:\n    mb.ones(3) + mb.ones(4)\nexcept ValueError:\n    mb.percentile(mb.ones(3), 120)",
+        ["During handling", "x[:, None]", "mb.quantile"], ["_thread._local"],
+    ),
+    "in a thread": (
+        "from threading import Thread\nThread(target=lambda: mb.einsum('ij', mb.ones(3))).start()",
+        ["Add letters", "Exception in thread"], [],
+    ),
+    "of a group": (
+        "found = []\nfor n in (3, 4):\n    try:\n        mb.percentile(mb.ones(n), 120)\n"
+        "    except ValueError as e:\n        found.append(e)\nraise ExceptionGroup('all', found)",
+        ["mb.quantile", "all (2 sub-exceptions)"], ["_thread._local"],
+    ),
+    "of a callback": (
+        "def own(row):\n    return {}['no']\nmb.apply_along_axis(own, 0, mb.ones((2, 2)))",
+        ["KeyError", "in own"], [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", CHAINS)
+def test_errors_behind_errors_are_as_short(tmp_path, program):
+    text, there, missing = CHAINS[program]
+    file = tmp_path / "program.py"
+    file.write_text(f"import mirabelle as mb\n{text}\n")
+    said = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False).stderr
+    assert all(t in said for t in there) and not any(t in said for t in missing)
+    for trace in re.split("The above exception|During handling|Traceback", said):
+        # (what was written by the user, or by threading, is not ours)
+        ours = [
+            f for f in re.findall(r'File "([^"]+)"', trace) if "program.py" not in f and "threading" not in f
+        ]
+        assert len(ours) <= KEPT
+
+
+def test_what_is_shown_changes_no_error():
+    try:
+        mb.percentile(x, 120)
+    except ValueError as e:
+        error = e
+    before = (error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__)
+    with few_frames(error, error.__traceback__) as shorter:
+        assert error.__traceback__ is shorter is not before[0] and error.__cause__ is None is error.__context__
+    assert (error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__) == before
+    error.__context__ = error.__cause__.__context__ = error  # (a ring ends)
+    with few_frames(error, error.__traceback__):
+        pass
+    assert error.__context__ is error or error.__context__ is None

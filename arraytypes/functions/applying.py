@@ -14,7 +14,7 @@ from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.userbroadcast import broadcast
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import misuse, verbs
 from mirabelle.dispatch.misuse import explained
 
 
@@ -149,6 +149,10 @@ class vectorize:
             raise NotImplementedError(
                 "vectorize(signature=) loops over slices, not over scalars. Use mb.apply_along_axis, or write "
                 "the operation with functions of whole arrays."
+            )
+        if pyfunc is not None and not callable(pyfunc):
+            raise TypeError(
+                f"vectorize: pyfunc={misuse.shown(pyfunc)} is no function of numbers: `lambda a: a + 1`."
             )
         self.otypes = None if otypes is None else [checked_dtype(t) for t in otypes]
         self.excluded = set(excluded or ())

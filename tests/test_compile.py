@@ -907,9 +907,34 @@ def math_function(x, n):
 
 def test_many_numbers_are_said():
     f = mb.compile(lambda x, t: x * t)
-    with pytest.warns(RuntimeWarning, match="compiled 33 times"):
+    with pytest.warns(
+        RuntimeWarning, match=r"compiled 33 times: Python's numbers .* `f\(x, mb.asarray\(dt\)\)`"
+    ) as said:
         for k in range(40):
             f(H([1.0]), k / 7)
+    assert len(said) == 1 and "shapes" not in str(said[0].message)
+
+
+def test_many_sizes_are_said_and_not_the_number_that_stays():
+    f = mb.compile(lambda x, t: x * t)
+    with pytest.warns(RuntimeWarning, match=r'shapes .* `@mb.compile\(sizes="any"\)`') as said:
+        for n in range(1, 40):
+            f(mb.ones(n), 1.0)
+    assert len(said) == 1 and "numbers" not in str(said[0].message)
+    both = mb.compile(lambda x, t: x * t)
+    with pytest.warns(RuntimeWarning, match=r'sizes="any".*mb.asarray\(dt\)'):
+        for n in range(1, 40):
+            both(mb.ones(n), float(n))
+    nested = mb.compile(lambda p, t: p["a"][0] * t)
+    with pytest.warns(RuntimeWarning, match="shapes") as said:
+        for n in range(1, 40):
+            nested({"a": [mb.ones(n), 2.5]}, 2.0)
+    assert "numbers" not in str(said[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cured = mb.compile(lambda x, t: x * t, sizes="any")
+        for n in range(1, 60):
+            cured(mb.ones(n), 1.0)
 
 
 def test_what_is_printed_is_printed_at_each_call(capsys):

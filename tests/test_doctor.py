@@ -269,3 +269,40 @@ def test_the_command_runs_a_program_and_keeps_its_exit_status(tmp_path):
     from mirabelle.__main__ import main
 
     assert main(["doctor", str(tmp_path / "nothing.py")]) == 2
+
+
+def ran(folder, *words):
+    command = [sys.executable, "-m", "mirabelle", "doctor", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_a_hyphen_is_the_standard_output(tmp_path):
+    program = tmp_path / "slow.py"
+    program.write_text(
+        "import mirabelle as mb\nx = mb.zeros(400)\nfor i in range(400):\n    x[i] = i\nprint(5)\n"
+    )
+    told = ran(tmp_path, "--json", "-", program)
+    assert json.loads(told.stdout)["findings"][0]["number"] == 4
+    assert told.stderr.startswith("5\n") and "loop over elements" in told.stderr
+    told = ran(tmp_path, "--html", "-", "--json", "f.json", program)
+    assert told.stdout.startswith("<!doctype html>") and told.stdout.endswith("</html>\n")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "slow.py"]
+    both = ran(tmp_path, "--html", "-", "--json", "-", program)
+    assert both.returncode == 2 and "the name of a file" in both.stderr
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["mb.linalg.solve(mb.ones((3, 3)), mb.ones(7))", "y = ?", "raise KeyboardInterrupt", "sys.exit('no')"],
+)
+def test_a_program_that_fails_says_what_it_says_alone(last, tmp_path):
+    program = tmp_path / "fails.py"
+    loop = "import sys\nimport mirabelle as mb\nx = mb.zeros(400)\nfor i in range(400):\n    x[i] = i\n"
+    program.write_text(f"{loop}def f():\n    {last}\nf()\n")
+    alone = subprocess.run(
+        [sys.executable, program.name], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    told = ran(tmp_path, program.name)
+    assert alone.stderr and told.stderr == alone.stderr
+    assert told.returncode == (130 if "Interrupt" in last else alone.returncode)
+    assert ("fails.py:5: loop over elements" in told.stdout) == ("?" not in last)

@@ -42,7 +42,14 @@ from mirabelle.arraytypes.programs.pieces import InPieces, does_something, famil
 from mirabelle.arraytypes.programs.program import Probe, Program, Resized
 from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
-from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped, plain_key
+from mirabelle.arraytypes.programs.signature import (
+    Arguments,
+    Static,
+    has_numpy,
+    mapped,
+    plain_key,
+    what_changes,
+)
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.usercode.rewriting import Source
 from mirabelle.dispatch import counters, generic, policy, verbs
@@ -294,13 +301,7 @@ class Compiled:
                     self._any.learn(call, program)
                 if found.numbers and len(self.programs) > MANY_PROGRAMS and not self._warned:
                     self._warned = True
-                    warnings.warn(
-                        f"{self.__name__}() has been compiled {len(self.programs)} times: Python's numbers are "  # type: ignore[attr-defined]
-                        "constants of a program. What changes from call to call can be an array of no "
-                        "dimensions: `f(x, mb.asarray(dt))`.",
-                        RuntimeWarning,
-                        stacklevel=4,
-                    )
+                    warnings.warn(self._many_programs(), RuntimeWarning, stacklevel=4)
         for i in program.captured.written if given is not found.arrays else ():
             if given[i] is not found.arrays[i]:
                 raise TypeError(
@@ -309,6 +310,27 @@ class Compiled:
                     f"`mb.adapt(mb.{call.place.__name__}, x)`."
                 )
         return program
+
+    def _many_programs(self) -> str:
+        """How often the function was compiled, what changed from call to call, and the cure for that."""
+        shapes, numbers = what_changes(self.programs)
+        said = [f"{self.__name__}() has been compiled {len(self.programs)} times"]  # type: ignore[attr-defined]
+        if shapes and self.sizes == "each":
+            said.append(
+                "the shapes of its arrays change, and each combination of shapes is a program. One for all: "
+                '`@mb.compile(sizes="any")`'
+            )
+        elif shapes and self.per_size:
+            said.append(f'the shapes of its arrays change, and `sizes="any"` is not obeyed: {self.per_size[0]}')
+        if numbers:
+            said.append(
+                "Python's numbers are constants of a program. What changes from call to call can be an array "
+                "of no dimensions: `f(x, mb.asarray(dt))`"
+            )
+        return (
+            ": ".join((said[0], ". ".join(said[1:]) or "what it is called with is another object each time"))
+            + "."
+        )
 
     def _with_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The arguments with those marked that go by their values."""

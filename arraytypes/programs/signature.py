@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,31 @@ def plain_key(args: Sequence[Any]) -> tuple[Any, list[Any]]:
         else:
             return None, []
     return tuple(key), arrays
+
+
+def what_changes(keys: Iterable[Any]) -> tuple[bool, bool]:
+    """Do the keys of a function's programs differ in shapes of arrays, and in Python's numbers?"""
+    shapes, numbers = set(), set()
+    for key in keys:
+        found: tuple[list[Any], list[Any]] = ([], [])
+        _sort(key, *found)
+        shapes.add(tuple(found[0]))
+        numbers.add(tuple(found[1]))
+    return len(shapes) > 1, len(numbers) > 1
+
+
+def _sort(key: Any, shapes: list[Any], numbers: list[Any]) -> None:
+    """The shapes and the numbers in a key (see `Arguments.of`)."""
+    if type(key) is not tuple:
+        return
+    kind = key[0] if len(key) == 2 and isinstance(key[0], type) else None
+    if kind is not None and issubclass(kind, DenseArray):
+        shapes.append(key[1])
+    elif kind is not None and issubclass(kind, (*_NUMBERS, np.generic)):
+        numbers.append(key)
+    else:
+        for part in key:
+            _sort(part, shapes, numbers)
 
 
 def mapped(nest: Any, array: Any) -> Any:

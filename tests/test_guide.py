@@ -18,7 +18,7 @@ PAGES = sorted(page for page in GUIDE.glob("*.md") if page.stem != "README")
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What has no examples, and what the examples of a page need.
 PROSE = {"limits"}
-NEEDS = {"pandas": "pandas", "dask": "distributed"}
+NEEDS = {"pandas": "pandas", "dask": "distributed", "interop": "h5py"}
 
 
 def named(paths):

@@ -6,11 +6,15 @@ import functools
 import json
 import re
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
 
+import mirabelle as mb
 from docs import definitions
+from mirabelle.arraytypes.parametric import generic_class
+from mirabelle.arraytypes.structured import fallback
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "guide"
@@ -105,6 +109,46 @@ def test_nothing_is_said_twice():
             if len(sentence) > 50:
                 said[sentence].append(page.name)
     assert {s: pages for s, pages in said.items() if len(pages) > 1} == {}
+
+
+# What the page on structured arrays says of each type and operation
+
+
+def becomes(operation, matrix, space):
+    """What a cell of its tables says: the type of a result, and whether it was made dense with a warning."""
+    x = eval(matrix, space)
+    fallback.forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = mb.materialize(eval(operation, space | {"x": x}))
+    if any(issubclass(w.category, mb.DenseFallbackWarning) for w in caught):
+        return "**dense**"
+    kept = generic_class(type(result))
+    return "*same*" if kept is generic_class(type(x)) else f"`{kept.__name__}`" if kept in KEPT else "*array*"
+
+
+KEPT = {t for t in vars(mb.types).values() if isinstance(t, type) and issubclass(t, mb.types.Structured)}
+
+
+def cells(text):
+    """(operation, matrix, what is said) of the tables whose first column is `x`."""
+    for table in re.findall(r"^\| `x` \|.*?\n\n", text, flags=re.MULTILINE | re.DOTALL):
+        head, _, *rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()]
+        for matrix, *said in rows:
+            assert len(said) == len(head) - 1, matrix
+            yield from ((o.strip("`"), matrix.strip("`"), s) for o, s in zip(head[1:], said, strict=True))
+
+
+def test_what_stays_structured_is_what_the_page_says():
+    text = (GUIDE / "structured.md").read_text()
+    text = text[text.index("## What stays structured") : text.index("A rule that is missing")]
+    space = {"mb": mb}
+    for example in doctest.DocTestParser().get_examples(text):
+        exec(example.source, space)
+    found = list(cells(text))
+    assert len(found) > 200
+    wrong = {(o, m): now for o, m, said in found if (now := becomes(o, m, space)) != said}
+    assert wrong == {}
 
 
 # What CONTRIBUTING and the design say of the sources

@@ -94,8 +94,8 @@ class Banded(Structured):
         if not cls._diagonals:
             raise TypeError(
                 f"{generic_class(cls).__name__} does not say which diagonals its parts are. Make a "
-                "mb.Diagonal(d), mb.Bidiagonal(d, above) or mb.Tridiagonal(below, d, above); products of these "
-                "have more diagonals: `T @ T`."
+                "mb.Diagonal(d), mb.Bidiagonal(d, above) or mb.Tridiagonal(below, d, above); of other "
+                "diagonals mb.CSR(A)."
             )
         return from_bands(dict(zip(cls._diagonals, parts, strict=True)), cls)
 

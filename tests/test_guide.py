@@ -22,7 +22,7 @@ PAGES = sorted(page for page in GUIDE.glob("*.md") if page.stem != "README")
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What has no examples, and what the examples of a page need.
 PROSE = {"limits"}
-NEEDS = {"pandas": "pandas", "dask": "distributed", "interop": "h5py"}
+NEEDS = {"pandas": "pandas", "dask": "distributed", "interop": "h5py", "autodiff": "scipy"}
 
 
 def named(paths):

@@ -97,8 +97,25 @@ def _target_machine() -> Any:
     )
 
 
+_is_ready = False
+
+
+def can_link() -> bool:
+    """Has this process imported what makes machine code a function of it?"""
+    return _is_ready
+
+
+def get_ready() -> None:
+    """Import it: that takes longer than many a statement."""
+    global _is_ready
+    import llvmlite.binding  # noqa: F401
+
+    _is_ready = True
+
+
 def load(code: bytes, symbol: str) -> Kernel:
     """Machine code as a function of this process. Raises OSError if it cannot be linked."""
+    get_ready()
     import llvmlite.binding as llvm
 
     if b"numba_" in code or b"NRT_" in code:

@@ -57,7 +57,12 @@ def get(
     if found is PENDING:
         found = _await(key) if wait else _polled(key)
     if type(found) is _Code:
-        found = _mapped(key, found)
+        code = found
+        at_once = wait or settings.compiler == "inline" or getattr(_here, "only_known", None) is False
+        found = _mapped(key, code, at_once)
+        if found is FAILED and code.is_stored:  # for another machine
+            del _kernels[key]
+            found = _find(key, source, wait, anew=True)
     if found is FAILED:
         _report(key, source)
     return None if found is PENDING or found is FAILED else found
@@ -166,18 +171,14 @@ def _builtins(source: Source) -> dict[str, str]:
     return {label(op): op.name for op in source.functions if _is_builtin(op)}
 
 
-def _find(key: Any, source: Source, wait: bool) -> Any:
+def _find(key: Any, source: Source, wait: bool, anew: bool = False) -> Any:
     if settings.compiler == "off":
         return None
     builtins = _builtins(source)
     entry = diskcache.entry_key([compiler.target_tag(), source.text])
-    stored = diskcache.read(entry)
+    stored = None if anew else diskcache.read(entry)
     if stored is not None:
-        try:
-            compiler.remember(source.text)
-            return _keep(key, compiler.load(*stored))
-        except OSError:
-            pass  # written for another machine: compiled anew
+        return _keep(key, _Code(*stored, source.text, is_stored=True))
     mode = settings.compiler
     if getattr(_here, "only_known", False) and mode != "inline" and compiling():
         return None
@@ -218,20 +219,42 @@ def _keep(key: Any, kernel: Any) -> Any:
 
 
 class _Code(NamedTuple):
-    """A kernel that was compiled elsewhere, and nobody has asked for yet."""
+    """A kernel that was compiled elsewhere, or before, and nobody has asked for yet."""
 
     code: bytes
     symbol: str
     text: str
+    is_stored: bool = False
 
 
-def _mapped(key: Any, found: _Code) -> Any:
-    """Its function."""
+# What links code takes 30 ms to be imported, as long as a short program. So statements do without their stored
+# kernels until one of them is asked for again, or so many have been.
+UNLINKED = 8
+_unlinked: set[Any] = set()
+
+
+def _mapped(key: Any, found: _Code, at_once: bool) -> Any:
+    """Its function; while what links code is not there yet, something to wait for, or nothing."""
+    if not at_once and not compiler.can_link():
+        if key not in _unlinked and len(_unlinked) < UNLINKED:
+            _unlinked.add(key)
+            return None
+        if _keep_when_ready(key, found) is PENDING:
+            return PENDING
     compiler.remember(found.text)
     try:
         return _keep(key, compiler.load(found.code, found.symbol))
     except OSError:
         return _keep(key, FAILED)
+
+
+def _keep_when_ready(key: Any, found: _Code) -> Any:
+    """Code, as soon as it can be linked without a pause; until then it is to be waited for."""
+    if not compiler.can_link():
+        _kernels[key] = PENDING
+        if _worker.submit(compiler.get_ready) and _worker.submit(functools.partial(_keep, key, found)):
+            return PENDING
+    return _keep(key, found)
 
 
 def _poll(seconds: float = 0.0) -> None:
@@ -243,7 +266,10 @@ def _poll(seconds: float = 0.0) -> None:
             _keep(job.key, ELSEWHERE if code is not None else Refused(symbol) if symbol else FAILED)
             continue
         compilations += made
-        _keep(job.key, FAILED if code is None else _Code(code, symbol, job.source.text))
+        if code is None:
+            _keep(job.key, FAILED)
+        else:
+            _keep_when_ready(job.key, _Code(code, symbol, job.source.text))
     # A helper died: what it had not answered is compiled in a thread.
     for job in lost:
         if job.source.name == background.OVERLOAD:

@@ -21,6 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.usercode.capturednumbers import lift
 from mirabelle.arraytypes.usercode.codememory import watch
 from mirabelle.dispatch.errors import UserFunctionError
+from mirabelle.dispatch.numbatables import make_tables
 from mirabelle.dispatch.ops import Op, foreign_name, forgetting
 
 
@@ -160,6 +161,7 @@ def _dispatcher(f: Callable[..., Any]) -> Any:
     import numba
 
     watch()
+    make_tables()
     if hasattr(f, "_numba_type_"):  # compiled already, by Numba or `mb.jit`
         return f._numba_type_.dispatcher
     return numba.njit(nogil=True, error_model="numpy")(_compilable(f))

@@ -37,7 +37,9 @@ def compiled_by_numba(text: str, name: str, functions: dict[str, Any]) -> Any:
     from numba.core.errors import NumbaPerformanceWarning  # noqa: F401 - Numba is complete now
 
     from mirabelle.backends.host import primitives
+    from mirabelle.dispatch.numbatables import make_tables
 
+    make_tables()
     scope = dict(primitives.shared_namespace())
     for label, function in functions.items():
         scope[label] = _callable(function)

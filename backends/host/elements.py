@@ -17,6 +17,9 @@ from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from mirabelle.backends.host import signatures
+from mirabelle.dispatch.numbatables import make_tables
+
+make_tables()
 
 
 def _indices(array: Any, index: Any) -> list[Any]:

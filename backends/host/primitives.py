@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mirabelle.backends.codegen.source import BLOCK, WIDE
+from mirabelle.dispatch.numbatables import make_tables
 
 _WORD = ir.IntType(64)
 _DTYPES: dict[str, Any] = {
@@ -452,6 +453,7 @@ def builtin_function(name: str) -> Any:
     scalar: Any = TABLE[name].scalar
     if getattr(math, getattr(scalar, "__name__", ""), None) is scalar:
         return scalar  # Numba knows the functions of math
+    make_tables()
     return numba.njit(nogil=True, inline="never")(scalar)
 
 

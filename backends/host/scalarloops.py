@@ -23,6 +23,7 @@ from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
 from mirabelle.backends.host import diskcache, kernels, overloadjobs
 from mirabelle.backends.host.overloads import ContentCache, entry_key
 from mirabelle.dispatch.errors import UserFunctionError
+from mirabelle.dispatch.numbatables import make_tables
 
 
 def engine(function: Any, options: dict[str, bool]) -> Any:
@@ -128,6 +129,7 @@ def know_our_functions() -> None:
     """Let compiled code call `mb.sqrt(x)` and the like, on numbers and on NumPy arrays."""
     from numba.core.compiler_lock import global_compiler_lock
 
+    make_tables()
     with global_compiler_lock:
         _tell_our_functions()
 

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.programs.steps import Ref
 from mirabelle.backends.codegen.source import Source, Writer
 from mirabelle.backends.host import compiler
 from mirabelle.backends.host.ahead.objects import portable
+from mirabelle.dispatch.numbatables import make_tables
 from mirabelle.dispatch.promotion import code
 
 
@@ -68,6 +69,7 @@ def _array_at() -> Any:
     from numba import njit, types
     from numba.extending import intrinsic
 
+    make_tables()
     carray: Any = numba.carray  # type: ignore[attr-defined]
 
     @intrinsic

@@ -1,8 +1,8 @@
 """Numba's tables, made under its lock.
 
 Numba makes the tables of a target when they are first asked for: it holds a lock of theirs, and asks for the
-compiler's. Who compiles has the compiler's lock, and asks for the tables. Two threads of which each is first at one
-of them wait for each other without end. So who makes Numba's functions asks for the tables here before.
+compiler's. Who compiles has the compiler's lock, and asks for the tables. Two threads of which each is first at
+one of them wait for each other without end. So who makes Numba's functions asks for the tables here before.
 """
 
 from __future__ import annotations

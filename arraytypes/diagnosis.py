@@ -1,8 +1,8 @@
 """`mb.doctor`: what made a program slow, by line, with the cure and what it is expected to gain.
 
 Nothing is measured here: `dispatch/linecounts.py` reads the counters of `mb.count()` and the clock between the
-lines of the program, and the rules below say what a line's numbers mean. What a cure gains is an estimate from
-the times that `docs/guide/performance.md` names; run the program again to know.
+lines of the program, takes off what that costs, and the rules below say what a line's numbers mean. What a cure
+gains is an estimate from the times that `docs/guide/performance.md` names; run the program again to know.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ FEW_BYTES = 1 << 16
 NUMBERS = 40
 # Functions that make a longer or a shorter array of an array.
 _GROWING = {"append", "concat", "concatenate", "hstack", "vstack", "insert", "delete", "resize"}
-# A share of the time under which nothing is said.
-WORTH = 0.01
 # A share that makes a line one of those that took longest.
 LONG = 0.1
 
@@ -235,19 +233,18 @@ class Doctor:
 
     @property
     def seconds(self) -> float:
-        """How long the block took, with the counting."""
+        """How long the block took, less what watching it cost."""
         return self._counts.seconds
 
     @property
     def findings(self) -> list[Finding]:
-        """What made the program slow: what is expected to gain most first."""
+        """What was found: what is expected to gain most first."""
         found = [f for place, line in self._counts.lines.items() for f in _of_line(place, line)]
-        worth = [f for f in found if f.gain >= WORTH * self.seconds]
-        return sorted(worth, key=lambda f: (-f.gain, f.file, f.number))
+        return sorted(found, key=lambda f: (-f.gain, f.file, f.number))
 
     def __repr__(self) -> str:
         found = self.findings
-        head = f"{shown_seconds(self.seconds)}, counted line by line, which takes time itself. "
+        head = f"{shown_seconds(self.seconds)}, less what it took to watch each line. "
         if not found:
             return f"{head}Nothing that this library does made it slow.{self._longest()}"
         parts = [
@@ -289,7 +286,7 @@ class Doctor:
         ]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         head = "".join(f"<th>{c}</th>" for c in columns)
-        said = f"{shown_seconds(self.seconds)}, counted line by line, which takes time itself."
+        said = f"{shown_seconds(self.seconds)}, less what it took to watch each line."
         return f"<p>{said}</p><table><tr>{head}</tr>{body}</table>"
 
     _repr_html_ = html

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 from mirabelle.dispatch.native import in_c
@@ -103,11 +103,8 @@ def count() -> Iterator[Counters]:
         _current.reset(token)
 
 
-def add(**amounts: int) -> None:
-    """Add to every open block of this context."""
-    for counters in _current.get():
-        for name, amount in amounts.items():
-            setattr(counters, name, getattr(counters, name) + amount)
+# add(launches=1, ...): to every open block of this context.
+add: Callable[..., None] = in_c.add_counts
 
 
 def transfers() -> int:
@@ -127,4 +124,4 @@ def carry(context: contextvars.Context) -> None:
         context.run(_current.set, _current.get())
 
 
-in_c.tell(add=add, blocks=_current)
+in_c.tell(add=add, blocks=_current, counted_names=tuple(f.name for f in fields(Counters)))

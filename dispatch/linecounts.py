@@ -6,6 +6,8 @@ there is counted at the line of the user that called. One thread is followed, th
 
 from __future__ import annotations
 
+import contextvars
+import dis
 import functools
 import os
 import site
@@ -13,17 +15,15 @@ import sys
 import sysconfig
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from operator import attrgetter
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, TextIO
 
-from mirabelle.dispatch.counters import Counters, count
+from mirabelle.dispatch.counters import Counters, add, count
+from mirabelle.dispatch.native import in_c
 
 NAMES = tuple(f.name for f in fields(Counters))
-_values = attrgetter(*NAMES)
-_MADE_READY = NAMES.index("compilations"), NAMES.index("captures")
 
 Place = tuple[str, int]
 # What is typed has no file; all else without one was made by a program.
@@ -63,99 +63,169 @@ def _is_checkout(package: str) -> bool:
 def is_users(code: CodeType) -> bool:
     """Is it code of the user, and not of this package, the interpreter or another installed package?"""
     made = code.co_filename.startswith("<") and not code.co_filename.startswith(PROMPTS)
+    made = made or code.co_qualname.startswith("__create_fn__.")  # (by `dataclasses`)
     return not made and not code.co_filename.startswith(_ours())
 
 
+def _kind(code: CodeType) -> int:
+    """Is code the user's (0), followed (1), let alone after some calls (2), or does it hide what is in it (3)?
+
+    What a function under `mb.compile` does while it is captured, and Numba, is at the line that calls.
+    """
+    if is_users(code):
+        return 0
+    file = code.co_filename
+    if file.endswith(_CAPTURING) and code.co_name == "__init__":
+        return 3
+    if f"{os.sep}numba{os.sep}" in file:
+        return 3
+    return 2 if file.startswith(("<mirabelle", _OURS)) and not file.endswith(_FOLLOWING) else 1
+
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CAPTURING = os.path.join("arraytypes", "programs", "program.py")
+# Those that open blocks.
+_FOLLOWING = ("linecounts.py", "diagnosis.py", "doctoring.py", "counters.py")
+
+
 class LineCounts:
-    """A block in which everything is counted by line: `lines` maps (file, number) to a `LineCount`."""
+    """A block in which everything is counted by line: `lines` maps (file, number) to a `LineCount`.
+
+    A line's seconds are those that it takes where nobody looks: what an event of the interpreter costs is
+    measured (`_costs`), and taken off.
+    """
 
     def __init__(self) -> None:
         self.lines: dict[Place, LineCount] = {}
         self.seconds = 0.0
-        self._is_users: dict[CodeType, bool] = {}
-        self._at: Place | None = None
-        self._visit = [0.0, 0]
+        self._warned: list[tuple[Place, str]] = []
 
     def __enter__(self) -> LineCounts:
         self._counting = count()
-        self._counters = self._counting.__enter__()
+        counters = self._counting.__enter__()
         self._warnings = warnings.catch_warnings()
         self._warnings.__enter__()
         self._shown: Callable[..., Any] = warnings.showwarning
         from mirabelle.dispatch.errors import DenseFallbackWarning, GatheringWarning
 
-        for kind in (DenseFallbackWarning, GatheringWarning):
-            warnings.simplefilter("always", kind)
         self._kinds = (DenseFallbackWarning, GatheringWarning)
+        for kind in self._kinds:
+            warnings.simplefilter("always", kind)
         warnings.showwarning = self._note
         self._before = sys.gettrace()
-        self._frames: list[tuple[FrameType, Any]] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if self._users(frame.f_code):
-                self._frames.append((frame, frame.f_trace))
-                frame.f_trace = self._trace
-            frame = frame.f_back
-        self._at = self._place(sys._getframe(1))
-        self._clock, self._values = time.perf_counter(), _values(self._counters)
-        self._began = self._clock
-        sys.settrace(self._trace)
+        self._follower = in_c.Follower(_kind)
+        self._follower.start(counters)
         return self
 
     def __exit__(self, *problem: object) -> None:
-        sys.settrace(self._before)
-        self._account(None)
-        self.seconds = self._clock - self._began
-        for frame, trace in self._frames:
-            frame.f_trace = trace
+        self._follower.stop()
+        if isinstance(self._before, in_c.Follower):
+            self._before()  # (goes on at once, and not with the next call)
+        else:
+            sys.settrace(self._before)
         self._warnings.__exit__(None, None, None)
         self._counting.__exit__(None, None, None)
-
-    def _users(self, code: CodeType) -> bool:
-        known = self._is_users.get(code)
-        if known is None:
-            known = self._is_users[code] = is_users(code)
-        return known
-
-    def _place(self, frame: FrameType | None) -> Place | None:
-        while frame is not None and not self._users(frame.f_code):
-            frame = frame.f_back
-        return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-    def _trace(self, frame: FrameType, event: str, arg: object) -> Any:
-        if not self._users(frame.f_code):
-            return None
-        if event == "return":
-            self._account(self._place(frame.f_back), back=True)
-        elif event != "exception":
-            self._account((frame.f_code.co_filename, frame.f_lineno), back=event == "call")
-        return self._trace
-
-    def _account(self, then: Place | None, back: bool = False) -> None:
-        """What happened since the last event was the last line's; `back`: `then` was begun before."""
-        now, values = time.perf_counter(), _values(self._counters)
-        if self._at is not None:
-            line = self.lines.get(self._at) or self.lines.setdefault(self._at, LineCount())
-            passed = now - self._clock
-            line.seconds += passed
-            if values != self._values:
-                counts = line.counts
-                for i, (a, b) in enumerate(zip(self._values, values, strict=True)):
-                    counts[i] += b - a
-                if any(values[i] != self._values[i] for i in _MADE_READY):
-                    line.compiling += 1
-                    if line.compiling > 1:
-                        line.compiled_again += passed
-        if then is not None and not back:
-            found = self.lines.get(then) or self.lines.setdefault(then, LineCount())
-            found.visits += 1
-        self._at, self._clock, self._values = then, time.perf_counter(), values
+        costs = _costs()
+        self.seconds = 0.0
+        for code, number, seconds, visits, events, compiling, again, counts in self._follower.lines():
+            line = self.lines.setdefault((code.co_filename, number), LineCount())
+            left = max(seconds - costs.of(code, number, visits, events, counts), _LEAST * seconds)
+            line.seconds += left
+            line.visits += visits
+            line.counts = [a + b for a, b in zip(line.counts, counts, strict=True)]
+            line.compiling += compiling
+            line.compiled_again += again
+            self.seconds += left
+        for place, text in self._warned:
+            self.lines.setdefault(place, LineCount()).warned.append(text)
 
     def _note(
         self, message: Warning | str, category: type[Warning], filename: str, lineno: int,
         file: TextIO | None = None, line: str | None = None,
     ) -> None:  # fmt: skip
-        if issubclass(category, self._kinds) and self._at is not None:
-            self.lines.setdefault(self._at, LineCount()).warned.append(f"{category.__name__}: {message}")
+        place = self._follower.place()
+        if issubclass(category, self._kinds) and place is not None:
+            self._warned.append((place, f"{category.__name__}: {message}"))
         else:
             self._shown(message, category, filename, lineno, file, line)
+
+
+@functools.cache
+def _instructions(code: CodeType) -> dict[int, int]:
+    """How many instructions stand at each line."""
+    found: dict[int, int] = {}
+    for instruction in dis.get_instructions(code):
+        line = instruction.positions.lineno if instruction.positions else None
+        if line is not None:
+            found[line] = found.get(line, 0) + 1
+    return found
+
+
+# Loops whose lines have few instructions, more of the kinds that programs have, and something that is counted.
+_LOOPS = """
+def few(n, add):
+    for _ in range(n):
+        a = 1
+        b = 2
+
+def many(n, add):
+    x, b = [1.0, 2.0], 2.5
+    for _ in range(n):
+        a = abs(x[1] + b * x[0]) - len(x)
+        b = abs(x[0] + a * x[1]) - len(x)
+
+def counted(n, add):
+    for _ in range(n):
+        a = 1
+        add(scalar_reads=1)
+"""
+
+
+@dataclass
+class _Costs:
+    """What following costs beyond what is left out of lines: an event, an instruction, what is counted."""
+
+    event: float
+    instruction: float
+    counted: float
+
+    def of(self, code: CodeType, number: int, visits: int, events: int, counts: Sequence[int]) -> float:
+        more = max(_instructions(code).get(number, 0) - _FEW, 0)
+        counted = sum(counts[i] for i in _EACH)
+        return events * self.event + visits * more * self.instruction + counted * self.counted
+
+
+# The share of a line's time that is its own at least, however much following it may have cost.
+_LEAST = 0.1
+# A line of few instructions, whose cost is its event's; what is told to counters once each time.
+_FEW = 3
+_EACH = [NAMES.index(name) for name in ("launches", "scalar_reads", "library_calls")]
+
+
+@functools.cache
+def _costs() -> _Costs:
+    loops: dict[str, Any] = {}
+    exec(compile(_LOOPS, "<string>", "exec"), loops)
+    few, many, counted = (
+        contextvars.Context().run(_excess, loops[name]) for name in ("few", "many", "counted")
+    )
+    more = sum(_instructions(loops["many"].__code__).values()) - sum(
+        _instructions(loops["few"].__code__).values()
+    )
+    return _Costs(few / 3, max(many - few, 0.0) / more, max(counted - few, 0.0))
+
+
+def _excess(f: Callable[..., Any], n: int = 400) -> float:
+    """How much longer a turn of a loop of three lines takes where it is followed, in the best of several."""
+    alone, followed = [], []
+    for _ in range(25):
+        began = time.perf_counter()
+        f(n, add)
+        alone.append(time.perf_counter() - began)
+        with count() as counters:
+            follower = in_c.Follower(_kind)
+            follower.start(counters)
+            f(n, add)
+            follower.stop()
+        followed.append(sum(line[2] for line in follower.lines() if line[0] is f.__code__))
+    return max(min(followed) - min(alone), 0.0) / n

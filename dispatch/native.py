@@ -10,6 +10,7 @@ all else to a function of Python that it is given.
 - `buffer.c`: the buffer protocol before Python 3.12 (arraytypes/buffers.py);
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
 - `counting.c`: what is done here, told to whoever counts (dispatch/counters.py);
+- `following.c`: which line of a user's program runs meanwhile (dispatch/linecounts.py);
 - `addresses.c`: where memory and NumPy's inner loops are (dispatch/addresses.py, backends/host/loops.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
@@ -47,7 +48,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 20
+VERSION = 21
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "

@@ -12,6 +12,45 @@ count_blocks(PyObject *module, PyObject *n)
     Py_RETURN_NONE;
 }
 
+/* What begins to count while lines are followed notes the clock, unless who does is counting already. */
+static double
+begin_adding(void)
+{
+    return state.following && !state.adding++ ? seconds_now() : 0.0;
+}
+
+static void
+end_adding(double began)
+{
+    if (began != 0.0) {
+        state.adding = 0;
+        state.adding_seconds += seconds_now() - began;
+    }
+}
+
+/* add_counts(name=amount, ...): to every open block of this context. */
+PyObject *
+add_counts(PyObject *module, PyObject *args, PyObject *amounts)
+{
+    PyObject *blocks = NULL, *name, *amount;
+    if (amounts == NULL)
+        Py_RETURN_NONE;
+    double began = begin_adding();
+    int failed = PyContextVar_Get(state.blocks, NULL, &blocks) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(blocks); i++)
+        for (Py_ssize_t at = 0; !failed && PyDict_Next(amounts, &at, &name, &amount);) {
+            PyObject *counters = PyTuple_GET_ITEM(blocks, i), *before = PyObject_GetAttr(counters, name);
+            PyObject *after = before == NULL ? NULL : PyNumber_Add(before, amount);
+            failed = after == NULL || PyObject_SetAttr(counters, name, after) < 0;
+            Py_XDECREF(before);
+            Py_XDECREF(after);
+        }
+    state.counted++;
+    Py_XDECREF(blocks);
+    end_adding(began);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
 /* What went wrong in counting is said, and does not undo what was counted; who interrupts it, interrupts what is next. */
 static void
 forgive(void)
@@ -26,10 +65,15 @@ forgive(void)
     PyErr_Clear();
 }
 
-/* Add amounts, a dictionary (taken over). */
+/* Add amounts, numbers by their names (as Py_BuildValue takes them). */
 static void
-add(PyObject *amounts)
+add(const char *format, ...)
 {
+    double began = begin_adding();
+    va_list numbers;
+    va_start(numbers, format);
+    PyObject *amounts = Py_VaBuildValue(format, numbers);
+    va_end(numbers);
     PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
     PyObject *nothing = PyTuple_New(0);
@@ -39,27 +83,28 @@ add(PyObject *amounts)
     Py_XDECREF(amounts);
     forgive();
     PyErr_Restore(type, error, traceback);
+    end_adding(began);
 }
 
 void
 count_launch(Py_ssize_t read, Py_ssize_t written)
 {
     if (state.counting)
-        add(Py_BuildValue("{s:i,s:n,s:n}", "launches", 1, "bytes_read", read, "bytes_written", written));
+        add("{s:i,s:n,s:n}", "launches", 1, "bytes_read", read, "bytes_written", written);
 }
 
 void
 count_element(void)
 {
     if (state.counting)
-        add(Py_BuildValue("{s:i}", "scalar_reads", 1));
+        add("{s:i}", "scalar_reads", 1);
 }
 
 void
 count_messages(Py_ssize_t n, Py_ssize_t bytes)
 {
     if (state.counting && n)
-        add(Py_BuildValue("{s:n,s:n}", "messages", n, "bytes_sent", bytes));
+        add("{s:n,s:n}", "messages", n, "bytes_sent", bytes);
 }
 
 /* How many bytes an operand of an operation shows; 0 for a number, or what lies elsewhere. */
@@ -106,8 +151,10 @@ begin_count(PyObject *version, PyObject *together)
 {
     if (!state.counting || state.evaluation == NULL)
         return NULL;
+    double began = begin_adding();
     PyObject *evaluation = PyObject_CallFunctionObjArgs(state.evaluation, version, together, NULL);
     forgive();
+    end_adding(began);
     return evaluation;
 }
 
@@ -116,6 +163,7 @@ end_count(PyObject *evaluation, int done)
 {
     if (evaluation == NULL)
         return;
+    double began = begin_adding();
     if (done) {
         PyObject *type, *error, *traceback;
         PyErr_Fetch(&type, &error, &traceback);
@@ -124,4 +172,5 @@ end_count(PyObject *evaluation, int done)
         PyErr_Restore(type, error, traceback);
     }
     Py_DECREF(evaluation);
+    end_adding(began);
 }

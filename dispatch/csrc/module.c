@@ -8,11 +8,11 @@ State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type,
     *onmemory_type;
 
-#define TYPES 16
+#define TYPES 17
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
                                    &product_spec, &halo_spec,   &converter_spec, &handle_spec, &inplace_spec,
-                                   &onmemory_spec};
+                                   &onmemory_spec, &follower_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -57,6 +57,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"unchanged", &state.unchanged},
         {"add", &state.add},
         {"blocks", &state.blocks},
+        {"counted_names", &state.counted_names},
         {"evaluation", &state.evaluation},
         {"recordings", &state.recordings},
         {"watchers", &state.watchers},
@@ -261,6 +262,8 @@ static PyMethodDef methods[] = {
     {"memory_alone", ask_memory_alone, METH_O, "Does nobody outside have the object that stands for its memory?"},
     {"evaluating", (PyCFunction)(void (*)(void))evaluating, METH_FASTCALL,
      "Call what reads versions, while other threads write no memory in place."},
+    {"add_counts", (PyCFunction)(void (*)(void))add_counts, METH_VARARGS | METH_KEYWORDS,
+     "Add to every open block of this context."},
     {"count_blocks", count_blocks, METH_O, "So many blocks that count are open."},
     {"forget_other_threads", forget_other_threads, METH_NOARGS, "Other threads stayed behind."},
     {"mask_count", (PyCFunction)(void (*)(void))mask_count, METH_FASTCALL, "For how many elements a mask holds."},
@@ -302,7 +305,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo", "Converter", "Handle", "Inplace", "OnMemory"};
+                                       "Product", "Halo", "Converter", "Handle", "Inplace", "OnMemory", "Follower"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -342,7 +345,7 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 20) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 21) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;

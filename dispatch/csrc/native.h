@@ -87,6 +87,12 @@ typedef struct {
        reads and writes. */
     int counting;
     PyObject *blocks, *add, *evaluation;
+    /* The names of what is counted; grows with each count; how long counting has taken while somebody follows lines,
+       and does it right now? */
+    PyObject *counted_names;
+    uint64_t counted;
+    double adding_seconds;
+    int following, adding;
     /* Lists of recordings, and of who watches writes. */
     PyObject *recordings, *watchers;
     /* Names of options. */
@@ -180,6 +186,7 @@ PyObject *ask_memory_alone(PyObject *module, PyObject *leaf);
 /* counting.c: what was done, told to whoever counts: a launch; an element read or written by itself; messages; an
    operation on operands, which has just been computed. */
 PyObject *count_blocks(PyObject *module, PyObject *n);
+PyObject *add_counts(PyObject *module, PyObject *args, PyObject *amounts);
 void count_launch(Py_ssize_t read, Py_ssize_t written);
 void count_element(void);
 void count_messages(Py_ssize_t n, Py_ssize_t bytes);
@@ -188,6 +195,10 @@ void count_operation(PyObject *operands, Leaf *value);
    computed `together` with it, and was: what it came to is told if it is `done`. */
 PyObject *begin_count(PyObject *version, PyObject *together);
 void end_count(PyObject *evaluation, int done);
+
+/* following.c: the clock. There are so many counters, and where two of them stand (dispatch/counters.py). */
+double seconds_now(void);
+enum { COMPILATIONS = 5, CAPTURES = 11, COUNTED = 12 };
 
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
@@ -405,7 +416,7 @@ PyObject *bound_method(PyObject *self, PyObject *object, PyObject *type);
 
 extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
     reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec,
-    onmemory_spec;
+    onmemory_spec, follower_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type,
     *product_type, *onmemory_type;
 

@@ -155,3 +155,57 @@ def test_a_mask_has_no_further_axes_than_what_it_is_written_to(array, shape):
         with pytest.raises(ValueError, match="could not broadcast"):
             xp.copyto(x, 1.0, where=np.ones(shape, bool))
         assert x.tolist() == [0.0] * 4
+
+
+# Functions of one array whose results have no axes.
+NAMED = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "std",
+    "var",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "median",
+    "nanmedian",
+    "nansum",
+    "nanprod",
+    "nanmax",
+    "nanmin",
+    "nanmean",
+    "nanstd",
+    "nanvar",
+    "nanargmax",
+    "nanargmin",
+    "ptp",
+    "trapezoid",
+]
+WITHOUT_AXES = {
+    **{name: getattr(mb, name) for name in NAMED},
+    "quantile": lambda x: mb.quantile(x, 0.3), "nanquantile": lambda x: mb.nanquantile(x, 0.3),
+    "percentile": lambda x: mb.percentile(x, 30), "nanpercentile": lambda x: mb.nanpercentile(x, 30),
+    "nearest": lambda x: mb.quantile(x, 0.3, method="nearest"), "dot": lambda x: mb.dot(x, x),
+    "vdot": lambda x: mb.vdot(x, x), "inner": lambda x: mb.inner(x, x), "norm": mb.linalg.norm,
+    "trace": lambda x: mb.trace(mb.outer(x, x)), "det": lambda x: mb.linalg.det(mb.diag(x)),
+    "matmul": lambda x: x @ x, "interp": lambda x: mb.interp(1.5, x, x), "element": lambda x: x[1],
+    "einsum": lambda x: mb.einsum("i,i->", x, x), "take": lambda x: mb.take(x, 1),
+    "polyval": lambda x: mb.polyval(x, 2.0), "mapreduce": lambda x: mb.mapreduce(mb.abs, mb.add, x),
+}  # fmt: skip
+FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray, "cuda": mb.CuArray, "dist": mb.DArray[mb.HostArray]}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", WITHOUT_AXES)
+def test_results_without_axes_are_numbers_everywhere(name, family):
+    f, x = WITHOUT_AXES[name], FAMILIES[family](np.array([1.0, 2.0, 4.0, 3.0]))
+    # (nanargmax looks whether there is a number.)
+    for way in (f,) if family == "dist" or name.startswith("nanarg") else (f, mb.compile(f)):
+        t = way(x)
+        held, before = t, mb.to_numpy(t).item()
+        t += 1
+        assert mb.to_numpy(held).item() == before and mb.to_numpy(t).item() == before + 1, way

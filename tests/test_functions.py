@@ -4,6 +4,8 @@
 
 import copy
 import io
+import itertools
+import math
 import warnings
 
 import numpy as np
@@ -800,3 +802,24 @@ def test_bins_are_of_real_numbers(name):
         TypeError, match=r"takes real numbers, and these are complex. Take mb.real\(x\) or mb.abs\(x\)"
     ):
         getattr(mb, name)(z, *more)
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray, mb.CuArray])
+def test_elements_as_they_lie_in_memory(family):
+    """(`ravel("K")` of all orders of axes, turned and with steps; compiled, too.)"""
+    for shape in ((2, 3, 2), (3, 4), (2, 1, 3), (4, 0, 2)):
+        n = np.arange(float(math.prod(shape))).reshape(shape)
+        x = family(n)
+        for axes in itertools.permutations(range(len(shape))):
+            for part in (lambda v: v, lambda v: v[::-1], lambda v: v[..., ::2]):
+
+                def view(v, axes=axes, part=part):
+                    return part(v.transpose(axes))
+
+                for order in "CFAK":
+                    expected = view(n).ravel(order)
+                    assert_same(view(x).ravel(order), expected)
+                    assert_same(view(x).flatten(order), expected)
+                assert_same(mb.compile(lambda v, view=view: view(v).ravel("K"))(x), expected)
+    b = np.broadcast_to(np.arange(3.0), (2, 3))
+    assert_same(mb.broadcast_to(family(np.arange(3.0)), (2, 3)).T.ravel("K"), b.T.ravel("K"))

@@ -337,7 +337,13 @@ def _middle(x: Any, axis: Any, keepdims: bool, skip: bool) -> Any:
     elif floating:
         last = ordered[..., -1:]  # (the NaN that there is, in one part of a complex number or in both)
         found = verbs.where(verbs.isnan(last), last, found)
-    return verbs.reshape(verbs.materialize(found), shape)
+    return _shaped(found, shape)
+
+
+def _shaped(found: Any, shape: tuple[int, ...]) -> Any:
+    """A result in its shape; without axes it is a number, as the results of operations are, and no view."""
+    made = verbs.reshape(verbs.materialize(found), shape)
+    return made if shape else verbs.materialize(verbs.positive(made))
 
 
 def _mean(a: Any, b: Any) -> Any:
@@ -383,7 +389,8 @@ def _composed(name: str, x: Any, q: Any, *, axis: Any, method: str, keepdims: bo
         found = _read(sort(lines, axis=-1), share, method, weak, skip)
     found = verbs.materialize(found)
     found = moveaxis(found, -1, 0) if found.ndim > 1 and q.ndim else found
-    return verbs.copy(verbs.reshape(found, (*q.shape, *_shape(x, axes, keepdims))))
+    shape = (*q.shape, *_shape(x, axes, keepdims))
+    return verbs.copy(verbs.reshape(found, shape)) if shape else _shaped(found, shape)
 
 
 def _known_or_there(q: Any, x: Any) -> Any:

@@ -262,6 +262,11 @@ def in_order(x: Any, order: Any, do: Any) -> Any:
     """`do(x)` on the elements in row order ("C") or column order ("F"); "A" and "K" go by the memory."""
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order == "K" and x.ndim > 1 and isinstance(x, (DenseArray, Wrapper)):
+        strides = [abs(n) for n in x.strides]
+        axes = sorted(range(x.ndim), key=lambda d: -strides[d])
+        if all(strides) and axes != [*range(x.ndim)]:
+            return do(verbs.permute_dims(x, tuple(axes)))
     if order in ("A", "K"):
         flags = x.flags
         order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"

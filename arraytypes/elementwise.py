@@ -11,6 +11,7 @@ import functools
 import math
 import numbers
 import operator
+import re
 import warnings
 import weakref
 from collections.abc import Callable
@@ -60,10 +61,12 @@ def raise_places(op: str, operands: Any) -> None:
         elif isinstance(x, np.ndarray):
             shown.append(f"a NumPy array of shape {x.shape} (host)")
         elif isinstance(x, AbstractArray):
-            shown.append(f"{type(x).__name__} of shape {x.shape} ({x.place})")
-    devices = dict.fromkeys(
-        leaf_family(type(x)).__name__ for x in operands if isinstance(x, AbstractArray) and x.place.rank > 1
-    )
+            # (In a program, that which it stands for.)
+            name = re.sub(r"^Traced\[(.*)\]$", r"\1", type(x).__name__)
+            place = re.sub(r"^traced\((.*)\)$", r"\1", str(x.place))
+            shown.append(f"{name} of shape {x.shape} ({place})")
+    families = [leaf_family(type(x)) for x in operands if isinstance(x, AbstractArray) and x.place.rank > 1]
+    devices = dict.fromkeys((getattr(f, "inner", None) or f).__name__ for f in families)
     device = next(iter(devices), "RefArray")
     # Of several devices none is the one that is meant.
     allow = "" if len(devices) > 1 else ", or allow it for a block with `with mb.allow_transfer():`"

@@ -270,6 +270,10 @@ MISTAKES = {
     "a library of a function": (lambda: mb.compiling.build(mb.compile(abs), "f.so"), r"f\.program\(x, y\)"),
     "arrays for a program's file": (lambda: mb.load_program(__file__), r"mb\.load\(path\)"),
     "another place for a part of a program": (lambda: mb.compile(lambda a, b: a + b)(x, r), r"mb\.adapt"),
+    "a host's array in a card's program": (
+        lambda: mb.compile(lambda i: mb.arange(4.0)[i])(mb.RefArray([1, 0])),
+        r"RefArray\[int64, 1\] of shape \(2,\) \(ref:0\)\. .*`mb\.adapt\(mb\.RefArray, x\)`",
+    ),
     "a state that grows": (
         lambda: mb.compile(lambda a: mb.while_loop(lambda s: s[0] < 9, lambda s: mb.concat([s, s]), a))(x),
         "Start with an array of the shape",

@@ -343,7 +343,7 @@ def _middle(x: Any, axis: Any, keepdims: bool, skip: bool) -> Any:
 def _shaped(found: Any, shape: tuple[int, ...]) -> Any:
     """A result in its shape; without axes it is a number, as the results of operations are, and no view."""
     made = verbs.reshape(verbs.materialize(found), shape)
-    return made if shape else verbs.materialize(verbs.positive(made))
+    return made if shape else verbs.materialize(verbs.where(True, made, made))
 
 
 def _mean(a: Any, b: Any) -> Any:

@@ -133,6 +133,64 @@ def test_a_bound_method_sees_its_object():
         assert compiled(H([1.0])).tolist() == [dt + 1]
 
 
+class Decorated(Stepper):
+    """What is compiled is given the object as an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = types.SimpleNamespace(w=np.ones(3), ours=H(np.ones(3)), levels=[1.0, 2.0])
+
+    def _formula(self, x):
+        return self.scaled(x) * self.inner.levels[1] + self.inner.w + (self.inner.ours if USE_OURS else 0)
+
+    formula = mb.compile(_formula)
+
+
+USE_OURS = True
+GIVEN = {
+    "a number": lambda o: setattr(o, "dt", o.dt + 1),
+    "an array of ours": lambda o: o.inner.ours.__setitem__(0, 5.0),
+    "another array": lambda o: setattr(o.inner, "ours", o.inner.ours + 1),
+    "an array of NumPy's": lambda o: o.inner.w.__setitem__(1, 7.0),
+    "a list": lambda o: o.inner.levels.__setitem__(1, o.inner.levels[1] + 1),
+    "a part": lambda o: setattr(o, "inner", types.SimpleNamespace(**vars(o.inner) | {"levels": [3.0, 4.0]})),
+    "nothing": lambda o: None,
+}
+
+
+@pytest.mark.parametrize("way", [{}, {"whole": True}, {"sizes": "any"}], ids=["each", "whole", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_objects_that_are_given_are_looked_at(way, seed, monkeypatch):
+    """They are changed at random, and a method that is decorated is called with them in turns."""
+    monkeypatch.setattr(Decorated, "formula", mb.compile(Decorated._formula, **way))
+    rng = np.random.default_rng(seed)
+    objects, x = [Decorated(), Decorated()], H(np.arange(3.0))
+    for _ in range(12):
+        o = objects[rng.integers(2)]
+        list(GIVEN.values())[rng.integers(len(GIVEN))](o)
+        for o in objects:
+            assert o.formula(x).tolist() == mb.to_numpy(o._formula(x)).tolist()
+
+
+def test_functions_that_are_given_are_looked_at(monkeypatch):
+    compiled = mb.compile(lambda x, given: given["f"](x) * given["o"].k)
+    given = {"f": lambda x: x + FACTOR, "o": types.SimpleNamespace(k=2.0)}
+    assert compiled(H([1.0]), given).tolist() == [6.0]
+    given["o"].k = 3.0
+    assert compiled(H([1.0]), given).tolist() == [9.0]
+    monkeypatch.setitem(globals(), "FACTOR", 4.0)
+    assert compiled(H([1.0]), given).tolist() == [15.0]
+
+
+def test_objects_that_stay_are_captured_once():
+    objects, x, compiled = [Decorated(), Decorated()], H(np.arange(3.0)), mb.compile(Decorated._formula)
+    with mb.count() as c:
+        for _ in range(5):
+            for o in objects:
+                compiled(o, x)
+    assert c.captures == 2
+
+
 def test_one_program_of_what_binds_anew_is_refused():
     with pytest.raises(
         mb.compiling.TraceError, match=r"f\(\) binds `k` anew, which is a variable outside of it"
@@ -230,3 +288,14 @@ def test_what_nobody_catches_stays_in_the_program():
     assert np.allclose(compiled(H(E)).tolist(), 2 * E)
     with pytest.raises(np.linalg.LinAlgError):
         compiled(H(Z))
+
+
+def test_a_function_without_a_source_says_that_a_file_is_the_cure():
+    """(Piped into Python, typed at a prompt: the same function of a file is cut, and runs.)"""
+    space = {"mb": mb}
+    exec("def signed(x):\n    return x if mb.sum(x) > 0 else -x", space)
+    with pytest.raises(mb.compiling.TraceError, match=r"put it in a file, `python script\.py`"):
+        mb.compile(space["signed"])(H([1.0]))
+    with pytest.raises(mb.compiling.TraceError) as e:
+        mb.compile(space["signed"], whole=True)(H([1.0]))
+    assert "in a file" not in str(e.value)

@@ -28,7 +28,13 @@ from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.programs import dualcalls, partcalls
 from mirabelle.arraytypes.programs.anysize import AnySize, PerSize
 from mirabelle.arraytypes.programs.capture import _depth, capturing
-from mirabelle.arraytypes.programs.errors import DifferentPrograms, PartsAsked, TraceError
+from mirabelle.arraytypes.programs.errors import (
+    HAS_NO_SOURCE,
+    DifferentPrograms,
+    PartsAsked,
+    TraceError,
+    has_no_source,
+)
 from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.outsidevalues import (
     OutsideValues,
@@ -119,6 +125,8 @@ class Compiled:
         # What the function found outside of itself, and how often that changed; what it binds anew there.
         self._outside: OutsideValues | None = None
         self._changes = 0
+        # The same of objects that it was called with (`self` of a method), by which these are.
+        self._given: dict[tuple[int, ...], tuple[list[Any], OutsideValues | None]] = {}
         self._rebinds: str | None = None
         self._lock = threading.RLock()
         self._warned = False
@@ -166,9 +174,13 @@ class Compiled:
             return program, arrays
         return None, []
 
-    def _is_as_it_was(self) -> bool:
-        """Are methods, and what the function finds outside of itself, those that programs were made with?"""
-        return self._world == generic._world and (self._outside is None or self._outside.are_the_same())
+    def _is_as_it_was(self, given: Sequence[Any] = ()) -> bool:
+        """Are methods, and what the function finds outside of itself and in objects that it is given, those
+        that programs were made with?"""
+        if self._world != generic._world or not (self._outside is None or self._outside.are_the_same()):
+            return False
+        _, found = self._given.get(tuple(map(id, given)), (None, None)) if given else (None, None)
+        return found is None or found.are_the_same()
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing():
@@ -199,6 +211,8 @@ class Compiled:
             if isinstance(e, PartsAsked) and partcalls.knows(self, call.args, call.kwargs):
                 return partcalls.called(self, call.args, call.kwargs)
             if not self._may_be_cut(e):
+                if isinstance(e, TraceError) and not self.whole and has_no_source(self.function):
+                    e.args = (f"{e} {HAS_NO_SOURCE}",)
                 raise
         else:
             return program.run(call.found.arrays, call.found.composed)
@@ -270,12 +284,13 @@ class Compiled:
         """The program for a call; with `shown`, one that has all there is to show of it."""
         args, kwargs, found, key, given = call.args, call.kwargs, call.found, call.key, call.given
         with self._lock:
-            if not self._is_as_it_was():
+            if not self._is_as_it_was(found.keep):
                 # What was captured may be another program now.
                 self._changes += self._world == generic._world
                 if self._changes == MANY_PROGRAMS:
                     warnings.warn(str(changes_outside(self.function)), RuntimeWarning, stacklevel=4)
                 self._outside = None
+                self._given.clear()
                 self.programs.clear()
                 self._last = None
                 self._world = generic._world
@@ -292,9 +307,13 @@ class Compiled:
                     self._rebinds = rebound_outside(self.function)
                 if self._rebinds:
                     raise rebinds(self.function, self._rebinds)
-                before = OutsideValues(self.function)
+                objects = [x for x in found.keep if not isinstance(x, (Static, types.ModuleType))]
+                before, held = OutsideValues(self.function), OutsideValues(self.function, objects)
                 program = Program(self, found, args, kwargs)
                 self._outside = before.that_stayed(OutsideValues(self.function))
+                if objects:
+                    seen = held.that_stayed(OutsideValues(self.function, objects))
+                    self._given[tuple(map(id, found.keep))] = found.keep, seen
                 counters.add(captures=1)
                 self.programs[key] = program
                 if self._any is not None:
@@ -546,10 +565,18 @@ def compile(
     shapes.
 
     The function is called once with arrays that record what is done to them. It may use everything there is,
-    write to its arguments, call other functions, loop. What it does must not depend on values of arrays (that
-    is an error which names the line), and arrays it finds elsewhere are constants: they keep the values they
-    have when the function is compiled. Python's numbers are constants, too; another number is another program.
-    So are the attributes of objects that are no dataclasses; a function that replaces one is refused.
+    write to its arguments, call other functions, loop. Where it needs a value (a branch on `mb.sum(x) > 0`,
+    `float(x)`, `print`) it is cut: that statement runs as Python does it, and what stands between two cuts is a
+    program. With `whole=True` that is an error which names the line; so it is without it, where there is no
+    source to cut: of functions that are typed at a prompt, piped into `python -`, or made by `exec`. Put them
+    in a file.
+
+    Python's numbers are constants of a program, whether they are arguments or found elsewhere: another number
+    is another program. So are arrays that are no arguments (globals, what it closes over, attributes of
+    objects). They are looked at before each call, and where one is another by now, or was written to, the
+    program is made anew; after some such changes the statements that read them are cut. Not seen are writes into NumPy arrays
+    of more than 32 kB that are no arguments, and what is more than three steps away (`settings.a.b.c.d`). A
+    function that binds variables outside of it anew runs as Python does it.
 
     `x[mask]` can be computed with, reduced, and written back with the same mask, `x[x > 0] = x[x > 0] ** 2`;
     how many elements it has is not known, so that it cannot be returned, sorted or indexed.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.random.bitgenerator import compiling
+from mirabelle.arraytypes.usercode.effects import function_tree
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _OURS = tuple(str(Path(_ROOT) / name) for name in ("arraytypes", "dispatch", "backends", "mirabelle", "dg"))
@@ -80,6 +82,18 @@ def file_text(file: str) -> str:
         if cell is not None:
             return str(cell[1])
     return Path(file).name
+
+
+HAS_NO_SOURCE = (
+    "(A function of a file would be cut here, and run. The source of this one is not known, as it was typed at "
+    "a prompt, piped into Python, or made by exec: put it in a file, `python script.py`.)"
+)
+
+
+def has_no_source(f: Any) -> bool:
+    """Is it a function of Python's whose text is not to be had?"""
+    f = getattr(f, "__func__", f)
+    return inspect.isfunction(f) and function_tree(f) is None
 
 
 def random_outside() -> TraceError:

@@ -1,7 +1,7 @@
 """What a compiled function finds outside of itself, and whether that is what it was.
 
 Numbers, texts and arrays that a function reads from globals, from what it closes over, or from objects and
-containers there, are constants of its program. They are looked at before each call: where one is another by
+containers there or among its arguments, are constants of its program. They are looked at before each call: where one is another by
 now, or an array was written to, the program is captured anew.
 
 >>> import mirabelle as mb
@@ -22,7 +22,7 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,10 @@ class OutsideValues:
 
     __slots__ = ("cells", "contents", "entries", "lists", "nodes")
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        functions = list(_functions(f))
+    def __init__(self, f: Callable[..., Any], given: Iterable[Any] = ()) -> None:
+        """Of a function, and of objects that it is `given`: what these hold, and what functions among them find."""
+        given = [x for x in given if not _stays(x)]
+        functions = list(_functions(f, given))
         # The names that the functions use, and the texts in them, by which they may ask a dictionary.
         named = {name for g in functions for name in _named(g.__code__)}
         texts = {text for g in functions for text in _texts(g.__code__)}
@@ -92,8 +94,8 @@ class OutsideValues:
                 self._look_into(value, named, texts, seen)
             if g is functions[0] or not _is_settled(g.__module__):
                 self._look_under(g.__globals__, _named(g.__code__), named, texts, seen)
-        if isinstance(f, types.MethodType):
-            self._look_into(f.__self__, named, texts, seen)
+        for x in [f, *given]:
+            self._look_into(getattr(x, "__self__", x), named, texts, seen)
 
     def _look_into(self, x: Any, named: set[str], texts: set[str], seen: set[int], depth: int = 0) -> None:
         """Note what a thing holds, as far as the functions may use it."""
@@ -262,9 +264,10 @@ def _behind(x: Any) -> Any:
     return None
 
 
-def _functions(f: Any) -> Iterator[types.FunctionType]:
-    """A function, and those of its user that it names: helpers, and methods of objects."""
-    todo, objects = [f], [getattr(f, "__self__", None)]
+def _functions(f: Any, given: Iterable[Any] = ()) -> Iterator[types.FunctionType]:
+    """A function, and those of its user that it names or is given: helpers, and methods of objects."""
+    todo = [f, *(x for x in given if not isinstance(x, type))]
+    objects = [getattr(x, "__self__", x) for x in todo]
     seen: set[int] = set()
     names: set[str] = set()
     met: set[type] = set()

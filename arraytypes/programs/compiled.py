@@ -574,9 +574,9 @@ def compile(
     Python's numbers are constants of a program, whether they are arguments or found elsewhere: another number
     is another program. So are arrays that are no arguments (globals, what it closes over, attributes of
     objects). They are looked at before each call, and where one is another by now, or was written to, the
-    program is made anew; after some such changes the statements that read them are cut. Not seen are writes into NumPy arrays
-    of more than 32 kB that are no arguments, and what is more than three steps away (`settings.a.b.c.d`). A
-    function that binds variables outside of it anew runs as Python does it.
+    program is made anew; after some such changes the statements that read them are cut. Not seen are writes
+    into NumPy arrays of more than 32 kB that are no arguments, and what is more than three steps away
+    (`settings.a.b.c.d`). A function that binds variables outside of it anew runs as Python does it.
 
     `x[mask]` can be computed with, reduced, and written back with the same mask, `x[x > 0] = x[x > 0] ** 2`;
     how many elements it has is not known, so that it cannot be returned, sorted or indexed.

@@ -1,8 +1,8 @@
 """What a compiled function finds outside of itself, and whether that is what it was.
 
 Numbers, texts and arrays that a function reads from globals, from what it closes over, or from objects and
-containers there or among its arguments, are constants of its program. They are looked at before each call: where one is another by
-now, or an array was written to, the program is captured anew.
+containers there or among its arguments, are constants of its program. They are looked at before each call:
+where one is another by now, or an array was written to, the program is captured anew.
 
 >>> import mirabelle as mb
 >>> factor = 2.0
@@ -74,7 +74,7 @@ class OutsideValues:
     __slots__ = ("cells", "contents", "entries", "lists", "nodes")
 
     def __init__(self, f: Callable[..., Any], given: Iterable[Any] = ()) -> None:
-        """Of a function, and of objects that it is `given`: what these hold, and what functions among them find."""
+        """Of a function, and of what it is `given`: what objects hold, and what functions among them find."""
         given = [x for x in given if not _stays(x)]
         functions = list(_functions(f, given))
         # The names that the functions use, and the texts in them, by which they may ask a dictionary.

@@ -111,7 +111,9 @@ def program(name: str) -> str:
     machine = kept_["machine"]
     lines = [f"| {case['what']} | {unit} | times as fast as NumPy |", "|---|--:|--:|"]
     lines += [f"| {who} | {t * scale:.3g} | {times['NumPy'] / t:.2g} |" for who, t in times.items()]
-    about = f"({machine['cpu']}, {machine['cores']} cores, {kept_['date'][:10]}; best of many turns.)"
+    versions = [f"{who} {machine['versions'][who.lower()]}" for who in ("NumPy", "JAX") if who in times]
+    about = f"{machine['cpu']}, {machine['cores']} cores, {kept_['date'][:10]}; {', '.join(versions)}"
+    about = f"({about}; best of many turns.)"
     return "\n".join([*lines, "", about])
 
 

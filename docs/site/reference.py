@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,28 @@ from docs.site.docstrings import escaped, markdown, summary, text_of
 # Namespaces of NumPy and SciPy that have functions of the same names. (What NumPy lacks has no such line.)
 NUMPYS = {"mb": np, "mb.linalg": np.linalg, "mb.fft": np.fft, "mb.lib.stride_tricks": np.lib.stride_tricks}
 NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-# Names that NumPy has for something else, and arguments that no function here takes.
-OTHERS = {"broadcast", "generic", "place"}
+# What signatures do not say: names that NumPy has for something else, functions that take anything.
+SAID = {
+    "apply_along_axis": "the same parameters; `func1d` gets arrays of the type of `arr`.",
+    "broadcast": "its function of this name pairs the shapes of arrays: here `mb.broadcast_shapes`, "
+    "`mb.broadcast_arrays`.",
+    "clip": "the same parameters, of options only `out` and `casting`; `a_min`, `a_max` by name.",
+    "default_rng": "only here: `device`. The same methods, other numbers ([random "
+    "numbers](../guide/random.md)).",
+    "einsum": "the same parameters, without `order`; what is contracted first is chosen, unless "
+    "`optimize=False`.",
+    "fromfunction": "not here: `like`; only here: `device`.",
+    "fromstring": "not here: `like`; only here: `device`. `sep` has to be given: bytes are for "
+    "`mb.frombuffer`.",
+    "generic": "`np.generic` is the type of NumPy's numbers; results here are arrays without axes.",
+    "pad": "the same parameters, all modes.",
+    "piecewise": "the same parameters.",
+    "place": "`np.place(x, mask, values)` writes; so does this one with three arguments.",
+    "savez": "the same parameters; objects of Python are not written, whatever `allow_pickle` says.",
+    "savez_compressed": "as of `savez`.",
+    "vectorize": "the same parameters, without `signature`; `pyfunc` is compiled, so that it returns numbers.",
+}
+# Arguments that no function here takes.
 NEVER = {"like", "axes"}
 WIDE = 88  # a signature that is longer stands on several lines
 
@@ -67,15 +87,15 @@ def numpys_counterpart(space: str, names: Iterable[str]) -> Any:
     return next((f for f in (getattr(NUMPYS.get(space), n, None) for n in names) if callable(f)), None)
 
 
-def beside_numpy(space: str, names: Iterable[str], thing: Any) -> str:
+def beside_numpy(space: str, names: Sequence[str], thing: Any) -> str:
     """What parameters NumPy's function has more and less, read from both signatures."""
     theirs = numpys_counterpart(space, names)
+    if theirs is thing and theirs is not None:
+        return "*Beside NumPy:* NumPy's own."
+    if space in ("mb", "mb.random") and names[0] in SAID:
+        return f"*Beside NumPy:* {SAID[names[0]]}"
     if theirs is None or inspect.isclass(thing):
         return ""
-    if theirs is thing:
-        return "*Beside NumPy:* NumPy's own."
-    if any(name in OTHERS for name in names):
-        return "*Beside NumPy:* its function of this name is another one."
     ours, numpys = signature(thing), signature(theirs)
     if ours is None or numpys is None or any(p.kind is p.VAR_KEYWORD for p in numpys.parameters.values()):
         return ""
@@ -198,6 +218,11 @@ def index(pages: dict[str, tuple[str, str, dict[str, Any]]]) -> str:
                 target = f"{path}#{space}.{name}"
                 letters.setdefault(name.lstrip("_")[0].upper(), []).append((f"{space}.{name}", target))
     made = ["# Every public name", "What stands behind a name is what `help` shows of it, too."]
+    made.append(
+        "*Beside NumPy* compares the parameters of a function with those of NumPy's of the same name. What "
+        "differs of all of them (values wait, reductions give arrays, sums have an order of their own) is on "
+        "the page [from NumPy](../from/numpy.md)."
+    )
     made.append("By subject: " + " · ".join(f"[{title}]({path})" for path, (_, title, _) in pages.items()))
     for letter, links in sorted(letters.items()):
         links.sort(key=lambda link: link[0].rsplit(".", 1)[1].lower())

@@ -40,6 +40,12 @@ def called(function: Any) -> str:
     return f"`{name}` ({code.co_filename}:{code.co_firstlineno})" if code else f"`{name}`"
 
 
+def ensure(fits: Any, said: str) -> None:
+    """A ValueError that says it, unless something fits."""
+    if not fits:
+        raise ValueError(said)
+
+
 def check_takes(function: Any, names: str) -> None:
     """Is a function one of these parameters? (Of one that does not say nothing is known.)
 
@@ -48,6 +54,7 @@ def check_takes(function: Any, names: str) -> None:
         ...
     TypeError: `<lambda>` (...) is called as f(x, t), and takes (x): write it as `lambda x, t: ...`.
     """
+    ensure(callable(function), f"{function!r} is no function. Write one, `lambda {names}: ...`.")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -18,7 +18,7 @@ from mirabelle.dg.equations.base import dot
 from mirabelle.dg.fluxes import SHARP
 from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
-from mirabelle.dg.returned import called, check_takes, described, one_each
+from mirabelle.dg.returned import called, check_takes, described, ensure, one_each
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
 from mirabelle.dg.stability import stable_step
 
@@ -37,6 +37,7 @@ def _is_divided(array: Any) -> bool:
     if not callable(array):
         return False
     made: Any = array(np.zeros(0))
+    ensure(isinstance(made, mb.AbstractArray), f"array={array!r} makes no array of ours: `array=mb.HostArray`.")
     return mb.place(made).kind == "distributed"
 
 
@@ -126,6 +127,8 @@ class Semidiscretization:
                 f"{equations!r} is in {equations.dims}-D, and the mesh in {mesh.dims}-D: give both as many "
                 f"dimensions, e.g. `dg.box({(8,) * equations.dims})`."
             )
+        named = isinstance(boundary_conditions or {}, Mapping)
+        ensure(named, f'Conditions have names, {{"x_neg": dg.SlipWall()}}: {boundary_conditions!r}.')
         given = dict(boundary_conditions or {})
         mesh.check_boundaries(given)
         for name, condition in given.items():
@@ -134,18 +137,11 @@ class Semidiscretization:
                     f"The boundary {name!r} has {condition!r} for a condition. Give an object such as "
                     "`dg.SlipWall()` or `dg.FarField(lambda x, t: (...))`."
                 )
-        if not callable(array) or np.dtype(dtype).kind != "f":
-            raise ValueError(
-                f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
-                "both as objects: `array=mb.CuArray, dtype=mb.float32`."
-            )
-        if source is not None and not callable(source):
-            raise ValueError(
-                f"The source is {source!r}, and has to be a function: `source=lambda u, x, t, equations: "
-                f"({('0.0, ' * len(equations)).strip()})`."
-            )
+        floats = callable(array) and np.dtype(dtype).kind == "f"
+        ensure(floats, f"{array!r} and {dtype!r} make no floats. Say `array=mb.CuArray, dtype=mb.float32`.")
         if source is not None:
             check_takes(source, "u, x, t, equations")
+        check_takes(solver.surface_flux, "u_left, u_right, normal, equations")
         if solver.artificial_viscosity is not None:
             equations = solver.artificial_viscosity.regularised(equations)
         self._kept: dict[Any, Any] = {}

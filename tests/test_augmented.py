@@ -158,7 +158,8 @@ def test_a_mask_has_no_further_axes_than_what_it_is_written_to(array, shape):
 
 
 # Functions of one array whose results have no axes.
-NAMED = ("sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "argmax", "argmin", "count_nonzero",
+NAMED = ("sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "argmax", "argmin",
+         "count_nonzero",
          "median", "nanmedian", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanstd", "nanvar",
          "nanargmax", "nanargmin", "ptp", "trapezoid")  # fmt: skip
 WITHOUT_AXES = {

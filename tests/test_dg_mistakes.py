@@ -311,3 +311,59 @@ def test_arrays_over_processes_divide_cells():
         assert isinstance(semi, dg.Divided)
         with pytest.raises(TypeError, match=r"over all processes, and this is a HostArray.*semi.put"):
             semi.rhs(mb.zeros((1, 3, 4)), 0.0)
+
+
+LINE = dg.box((4,), periodic=True)
+
+
+def waves(equations: Any = None, **options: Any) -> Any:
+    flux = options.pop("surface_flux", dg.lax_friedrichs)
+    return dg.Semidiscretization(LINE, equations or dg.Burgers(), dg.Solver(2, surface_flux=flux), **options)
+
+
+def sine(x: Any, t: Any) -> Any:
+    return (mb.sin(x[0]),)
+
+
+class Plain(dg.Burgers):
+    """Of another flux and speed than its base class, and of nothing else."""
+
+    def flux(self, u: Any, axis: int) -> Any:
+        return (3.0 * u[0],)
+
+    def max_speed(self, u: Any, normal: Any) -> Any:
+        return 3.0
+
+
+class Backwards(dg.Burgers):
+    def max_speed(self, u: Any, normal: Any) -> Any:
+        return -1.0
+
+
+@pytest.mark.parametrize("flux", [dg.lax_friedrichs, dg.hll])
+def test_what_a_class_says_of_its_flux_and_speed_is_used_everywhere(flux: Any) -> None:
+    mine, known = waves(Plain(), surface_flux=flux), waves(dg.Advection((3.0,)), surface_flux=flux)
+    u = mine.state(sine)
+    np.testing.assert_allclose(mb.to_numpy(mine.rhs(u)), mb.to_numpy(known.rhs(u)), atol=1e-12)
+    for options in ({"dt": 0.005}, {"cfl": 0.5}):
+        found, expected = (dg.solve(s, 0.02, sine, **options) for s in (mine, known))
+        np.testing.assert_allclose(mb.to_numpy(found.u), mb.to_numpy(expected.u), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("program", "cure"),
+    [
+        (lambda: dg.solve(waves(Backwards()), 0.1, sine, dt=0.01), r"mb\.abs"),
+        (lambda: waves(surface_flux=lambda a, b, n: a), "lambda u_left, u_right, normal, equations"),
+        (lambda: dg.solve(waves(), "a", sine, dt=0.1), r"solve\(semi, 1\.0, f\)"),
+        (lambda: dg.solve(waves(), (0.0, 1.0, 2.0), sine, dt=0.1), "has to be t1, or"),
+        (lambda: dg.solve(waves(), 0.1, sine, cfl="x"), r"cfl=0\.8"),
+        (lambda: dg.solve(waves(), 0.1, sine, cfl=0.5, callbacks=3), r"callbacks=\[dg\.Alive\(\)\]"),
+        (lambda: waves(boundary_conditions=[1]), r"\{\"x_neg\": dg\.SlipWall\(\)\}"),
+        (lambda: waves().state(3), r"lambda x, t"),
+        (lambda: waves(array=np.array), r"array=mb\.HostArray"),
+    ],
+)
+def test_calls_that_do_not_fit_are_answered_by_the_cure(program: Any, cure: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=cure):
+        program()

@@ -45,8 +45,8 @@ SETUPS: list[tuple[Any, str]] = [
         "Give an object such as",
     ),
     (lambda: problem(periodic=False, boundary_conditions=sides(wave)), r"or `dg.FarField\(lambda x, t"),
-    (lambda: problem(array="CuArray"), "Give both as objects: `array=mb.CuArray"),
-    (lambda: problem(dtype=mb.int64), "no arrays of floating-point numbers"),
+    (lambda: problem(array="CuArray"), "Say `array=mb.CuArray"),
+    (lambda: problem(dtype=mb.int64), "make no floats"),
     (lambda: problem(solver=dg.Solver(2.5)), "is a whole number, and not 2.5"),  # type: ignore[arg-type]
     (lambda: problem(solver=dg.Solver("3")), "is a whole number, and not '3'"),  # type: ignore[arg-type]
     (lambda: problem(solver=dg.Solver(11)), "Elements have orders from 1 to 10"),

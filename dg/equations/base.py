@@ -48,6 +48,10 @@ class Equations:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # A class that defines the first has the second made of it, whatever a base class said of another flux.
+        for name, follows in (("flux", "normal_flux"), ("max_speed", "speeds")):
+            if name in vars(cls) and follows not in vars(cls):
+                setattr(cls, follows, getattr(Equations, follows))
         looked_after(cls, RETURNS)
 
     if TYPE_CHECKING:  # a subclass has it as a field, a property or an attribute, whichever reads best

@@ -178,7 +178,7 @@ def where_negative_speed(semi: Any, u: Any) -> str:
 def first_place(semi: Any, quantities: Mapping[str, Any], good: Callable[[np.ndarray], np.ndarray]) -> str:
     """Where values at the nodes (Np, K) of quantities are not good first, in words."""
     shape = semi.x[0].shape
-    values = {k: np.broadcast_to(mb.to_numpy(v), shape) for k, v in quantities.items()}
+    values = {k: np.broadcast_to(mb.to_numpy(mb.asarray(v)), shape) for k, v in quantities.items()}
     bad = {name: np.argwhere(~good(each)) for name, each in values.items()}
     for name, places in bad.items():
         if len(places):

@@ -26,6 +26,7 @@ from typing import Any, cast
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.dg.returned import ensure
 from mirabelle.dg.semidiscretization import Fields
 from mirabelle.dg.time.callbacks import Callback, as_callback
 from mirabelle.dg.time.control import Carry, FixedStep, all_finite, control_of
@@ -111,9 +112,11 @@ def solve(
     0.1
     """
     method = method or (CarpenterKennedy54() if tolerance is None else RDPK3SpFSAL35())
-    if not isinstance(method, RungeKutta):
-        raise ValueError(f"solve: method={method!r} is no method, such as method=dg.RK4().")
-    callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
+    ensure(isinstance(method, RungeKutta), f"solve: method={method!r} is no method, such as method=dg.RK4().")
+    callbacks = [callbacks] if isinstance(callbacks, Callback) or callable(callbacks) else callbacks
+    ensure(
+        isinstance(callbacks, Iterable), f"solve: callbacks={callbacks!r} is no list: callbacks=[dg.Alive()]."
+    )
     control = control_of(method, dt, cfl, tolerance, cfl_interval)
     steps = f"dt={dt}, cfl={cfl}, tolerance={tolerance}, cfl_interval={cfl_interval}, max_steps={max_steps}"
     divided = hasattr(semi, "processes")  # (then all begin together, or none)
@@ -131,12 +134,11 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
             f"solve: {str(initial)!r} is a path. Read it: solve(semi, t1, dg.load({str(initial)!r}, semi))."
         )
     before = initial if isinstance(initial, Solution) else Solution(semi, cast(Any, None))
-    begin, end = (before.t, float(tspan)) if isinstance(tspan, Real) else tspan
-    if not (math.isfinite(begin) and math.isfinite(end) and begin <= end):
-        raise ValueError(
-            f"solve: tspan is ({begin}, {end}), and has to be (t0, t1) with t0 <= t1, both finite: "
-            "solve(semi, (0.0, 1.0), initial)."
-        )
+    pair = (before.t, tspan) if isinstance(tspan, Real) else tuple(tspan) if isinstance(tspan, Iterable) else ()
+    numbers = len(pair) == 2 and all(isinstance(t, Real) and math.isfinite(t) for t in pair)
+    said = f"solve: tspan={tspan!r} has to be t1, or (t0, t1) with t0 <= t1, all finite: solve(semi, 1.0, f)."
+    ensure(numbers and pair[0] <= pair[1], said)
+    begin, end = map(float, pair)
     if before is initial and abs(begin - before.t) > 1e-12 * max(1.0, abs(begin)):
         raise ValueError(
             f"solve: tspan begins at {begin}, and the solution to go on from is at {before.t}. "

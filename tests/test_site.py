@@ -396,6 +396,20 @@ def test_the_picture_of_one_program_has_all_places():
         assert all(places.values())
 
 
+def test_pictures_can_be_read_on_a_telephone(tmp_path):
+    """Their text, where a picture is 370 pixels wide; that of exponents is 0.7 of it."""
+    pytest.importorskip("matplotlib")
+    drawings.one_program(results.RESULTS, tmp_path / "programs.svg")
+    drawings.beside_numpy([{"NumPy": 1.0, "mirabelle": 0.1 * n} for n in (1, 2, 3)], tmp_path / "cases.svg")
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        width = float(re.search(r'width="([\d.]+)pt"', text)[1]) * 96 / 72
+        found = re.findall(r"font(?:-size)?: ([\d.]+)px", text)
+        sizes = [float(size) * 96 / 72 for size in found]
+        assert sizes and min(sizes) * min(1, 370 / width) >= 7, path.name
+        assert np.median(sizes) * min(1, 370 / width) >= 10, path.name
+
+
 def test_every_problem_of_dg_has_a_picture():
     assert set(flows.DRAWN) == set(problems())
 

@@ -11,19 +11,20 @@ from typing import Any
 OURS = ("compiled", "mirabelle", "as it is", "compiled, of pairs", "buffers", "mirabelle, compiled")
 COLOURS = {"host": "#4f86c6", "one card": "#c2478f", "two cards": "#e08a2e"}
 INK = "#8a8494"
+WIDTH, TEXT = 5.6, 12  # inches, points
 
 
-def canvas(width: float, height: float, columns: int = 1) -> tuple[Any, list[Any]]:
-    """A figure and its panels."""
+def canvas(width: float, height: float, rows: int = 1) -> tuple[Any, list[Any]]:
+    """A figure and its panels, one below the other. (A telephone shows it at two thirds of its size.)"""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
     FigureCanvasSVG(figure)
-    panels = figure.subplots(1, columns, squeeze=False)[0]
+    panels = figure.subplots(rows, 1, squeeze=False)[:, 0]
     for ax in panels:
         ax.set_facecolor("none")
-        ax.tick_params(colors=INK, which="both", labelsize=9)
+        ax.tick_params(colors=INK, which="both", labelsize=TEXT)
         ax.grid(True, color=INK, alpha=0.25, linewidth=0.6)
         for side, spine in ax.spines.items():
             spine.set_visible(side in ("left", "bottom"))
@@ -64,20 +65,20 @@ def beside_numpy(measured: list[dict[str, float]], path: Path) -> str:
     )
     if not speeds:
         return ""
-    figure, (ax,) = canvas(7.5, 0.8 + 0.34 * len(speeds))
+    figure, (ax,) = canvas(WIDTH, 1.1 + 0.42 * len(speeds))
     for row, (who, found) in enumerate(speeds.items()):
         colour = COLOURS["one card"] if who in OURS or who.startswith("mirabelle") else COLOURS["host"]
         ax.scatter(found, [row] * len(found), s=16, color=colour, alpha=0.45, linewidths=0)
         ax.scatter([mean(found)], [row], s=70, color=colour, marker="D", linewidths=0)
         ax.annotate(f"{mean(found):.2g}", (mean(found), row), (0, 8), textcoords="offset points", ha="center",
-                    color=INK, fontsize=8)  # fmt: skip
+                    color=INK, fontsize=TEXT - 1)  # fmt: skip
     ax.axvline(1, color=INK, linewidth=1)
     ax.set_xscale("log")
     ax.set_yticks(range(len(speeds)), list(speeds))
     ax.set_ylim(-0.6, len(speeds) - 0.3)
     names = {"numpy": "NumPy", "cupy": "CuPy", "scipy": "SciPy", "hand": "what is written by hand"}
-    said = f"times as fast as {names.get(base, base)} (diamonds: geometric means)"
-    ax.set_xlabel(said, color=INK, fontsize=9)
+    said = f"times as fast as {names.get(base, base)}\n(diamonds: geometric means)"
+    ax.set_xlabel(said, color=INK, fontsize=TEXT)
     save(figure, path)
     return names.get(base, base)
 
@@ -136,17 +137,17 @@ def points(results: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
 
 def one_program(results: Path, path: Path) -> None:
     """The speed of three programs in three places."""
-    figure, panels = canvas(11, 4, len(PROGRAMS))
+    figure, panels = canvas(WIDTH, 8.4, len(PROGRAMS))
     for ax, (title, places) in zip(panels, points(results).items(), strict=True):
         for place, found in places.items():
             found.sort()
             ax.plot(
-                *zip(*found, strict=True), marker="o", markersize=4, color=COLOURS[place], label=place, lw=1.8
+                *zip(*found, strict=True), marker="o", markersize=5, color=COLOURS[place], label=place, lw=2
             )
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.set_title(title, color=INK, fontsize=11, loc="left")
-        ax.set_xlabel("entries of the matrix", color=INK, fontsize=9)
-    panels[0].set_ylabel("entries a second", color=INK, fontsize=9)
-    panels[0].legend(frameon=False, labelcolor=INK, fontsize=9)
+        ax.set_title(title, color=INK, fontsize=TEXT + 1, loc="left")
+        ax.set_ylabel("entries a second", color=INK, fontsize=TEXT)
+    panels[-1].set_xlabel("entries of the matrix", color=INK, fontsize=TEXT)
+    panels[0].legend(frameon=False, labelcolor=INK, fontsize=TEXT)
     save(figure, path)

@@ -221,7 +221,7 @@ def index(pages: dict[str, tuple[str, str, dict[str, Any]]]) -> str:
     made.append(
         "*Beside NumPy* compares the parameters of a function with those of NumPy's of the same name. What "
         "differs of all of them (values wait, reductions give arrays, sums have an order of their own) is on "
-        "the page [from NumPy](../from/numpy.md)."
+        "the page [from NumPy](../coming_from/numpy.md)."
     )
     made.append("By subject: " + " · ".join(f"[{title}]({path})" for path, (_, title, _) in pages.items()))
     for letter, links in sorted(letters.items()):

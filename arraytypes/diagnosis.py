@@ -1,13 +1,12 @@
 """`mb.doctor`: what made a program slow, by line, with the cure and what it is expected to gain.
 
 Nothing is measured here: `dispatch/linecounts.py` reads the counters of `mb.count()` and the clock between the
-lines of the program, takes off what that costs, and the rules below say what a line's numbers mean. What a cure
+lines of the program, takes off what that costs, and `slowlines.py` says what a line's numbers mean. What a cure
 gains is an estimate from the times that `docs/guide/performance.md` names; run the program again to know.
 """
 
 from __future__ import annotations
 
-import ast
 import html
 import json
 import linecache
@@ -17,26 +16,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.programs.explaining import shown_seconds
+from mirabelle.arraytypes.slowlines import RULES, fell_back, gathered
+from mirabelle.dispatch.errors import DenseFallbackWarning, GatheringWarning
 from mirabelle.dispatch.linecounts import LineCount, LineCounts
 
-# What things cost, in seconds: an element in a compiled loop; a small statement where it is written, and inside
-# of a compiled program; to stop for a number; a byte of memory.
-ELEMENT, WRITTEN, STATEMENT, STOP, BYTE = 1e-8, 1e-6, 4e-7, 5e-6, 1e-10
-# From where on a line is worth a word: element reads and writes, statements on few bytes, compilations.
-READS, STATEMENTS, COMPILATIONS, GROWN = 100, 200, 3, 30
-FEW_BYTES = 1 << 16
-# A statement on so many bytes is one on single numbers.
-NUMBERS = 40
-# Functions that make a longer or a shorter array of an array.
-_GROWING = {"append", "concat", "concatenate", "hstack", "vstack", "insert", "delete", "resize"}
-# A share that makes a line one of those that took longest.
-LONG = 0.1
-
-
-# What a rule says: what happens, the cure, the seconds that this may save; or nothing.
-Found = tuple[str, str, float] | None
+# A share of the time under which a finding, or a line of the rest, is said shortly.
+WORTH = 0.01
+# So many lines of the rest are shown, and so many small findings.
+SHOWN = 8
 
 
 @dataclass
@@ -53,167 +41,14 @@ class Finding:
     gain: float
 
 
-def _on_elements(line: LineCount, text: str) -> bool:
-    """Does a line work on single elements of arrays, and not with results of operations on arrays?"""
-    moved, launches = line["bytes_read"] + line["bytes_written"], line["launches"]
-    if line["scalar_reads"] >= READS:
-        return moved <= line["scalar_reads"] * 64 or bool(_targets(text, ast.Subscript))
-    return launches >= READS and line["scalar_reads"] + launches >= STATEMENTS and moved <= launches * NUMBERS
+@dataclass
+class Line:
+    """A line of which nothing is found."""
 
-
-def _targets(text: str, kind: type[ast.expr]) -> list[ast.expr]:
-    """What a line assigns to, of one kind: elements, names."""
-    try:
-        (statement,) = ast.parse(text).body
-    except (SyntaxError, ValueError):  # (a part of a statement, or the head of a block)
-        return []
-    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-    return [t for t in targets if isinstance(t, kind)]
-
-
-def _is_statement(text: str) -> bool:
-    """Is a line a whole statement, which is run at each visit, and not the head of a loop?"""
-    try:
-        return bool(ast.parse(text).body)
-    except (SyntaxError, ValueError):
-        return False
-
-
-def _grows(text: str) -> bool:
-    """Does a line make an array longer: `x = mb.append(x, v)`?"""
-    names = {t.id for t in _targets(text, ast.Name) if isinstance(t, ast.Name)}
-    for call in ast.walk(ast.parse(text)) if names else ():
-        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) in _GROWING:
-            return any(isinstance(n, ast.Name) and n.id in names for arg in call.args for n in ast.walk(arg))
-    return False
-
-
-def _loops_over_elements(line: LineCount, text: str) -> Found:
-    if not _on_elements(line, text):
-        return None
-    elements = max(line["scalar_reads"], line["launches"])
-    return (
-        f"{elements} times single elements are read, written or computed with",
-        "say it for the whole array (`y = f(x)`, `mb.where`, `mb.cumsum`, `mb.sum(A * A, axis=1)` for rows), "
-        "or write the loop in a function under `@mb.jit`; to read all elements once, `for v in x.tolist():`",
-        line.seconds - elements * ELEMENT,
-    )
-
-
-def _grows_an_array(line: LineCount, text: str) -> Found:
-    if line.visits < GROWN or not _grows(text):
-        return None
-    return (
-        f"in {line.visits} visits an array is made anew, a little longer or shorter, and copied",
-        "append Python's numbers to a list, and make the array of it once, `mb.asarray(numbers)`; or make it "
-        "at full length before the loop, and write to its elements in a function under `@mb.jit`",
-        line.seconds - line.visits * ELEMENT,
-    )
-
-
-def _values_asked_for(line: LineCount, text: str) -> Found:
-    reads, launches = line["scalar_reads"], line["launches"]
-    if reads < READS or _on_elements(line, text):
-        return None
-    return (
-        f"{reads} times a number is asked for (by `float`, `if`, `print`, an index), so that what is pending "
-        f"is computed here: {launches} launches",
-        "ask less often, every tenth time say: computing stays, stopping for the number goes; in a compiled "
-        "function `mb.while_loop` asks by itself",
-        reads * STOP * 0.9,
-    )
-
-
-def _compiled_again(line: LineCount, text: str) -> Found:
-    if line.compiling < COMPILATIONS:
-        return None
-    captured = f", and {line['captures']} times a function is captured" if line["captures"] else ""
-    return (
-        f"something is compiled in {min(line.compiling, line.visits)} of {line.visits} visits{captured}",
-        "let shapes, dtypes and constants repeat: hand a number that changes over as an array, "
-        '`f(x, mb.asarray(dt))`; where sizes change, `@mb.compile(sizes="any")` makes one program for all, or '
-        "pad to a few sizes; make a function once, outside of the loop",
-        line.compiled_again,
-    )
-
-
-def _moved(line: LineCount, text: str) -> Found:
-    if line["transfers"] < 2:
-        return None
-    return (
-        f"{line['transfers']} transfers between places",
-        "make arrays where they are used (`mb.zeros(n, device=x.device)`, `mb.asarray(a, device=mb.CuArray)` "
-        "once before the loop), and fetch results after it",
-        line.seconds * 0.9,
-    )
-
-
-def _materialised(line: LineCount, text: str) -> Found:
-    if not line["temporaries"] or line["bytes_written"] < FEW_BYTES:
-        return None
-    return (
-        f"{line['temporaries']} operands are written to memory before the launch that reads them, of "
-        f"{shown_bytes(line['bytes_read'] + line['bytes_written'])} that are moved",
-        "let the reader take the expression itself: `mb.explain(expression)` names who needs it stored; "
-        "a function under `@mb.compile` is planned as a whole",
-        min(line.seconds, line["bytes_written"] * BYTE),
-    )
-
-
-def _handed_over(line: LineCount, text: str) -> Found:
-    """Is an array made Python's or NumPy's again and again?"""
-    if line.visits < GROWN or line["transfers"] or line["scalar_reads"] >= READS or not _is_statement(text):
-        return None
-    if not re.search(r"\.tolist\(|\bto_numpy\(|\bnp\.(as)?array\(", text):
-        return None
-    moved = line["bytes_read"] + line["bytes_written"]
-    return (
-        f"in {line.visits} visits an array is handed to Python or NumPy as a whole",
-        "stay with arrays (`float(x[0])` for one element, `mb.sum(x)`; NumPy's functions are here, too), and "
-        "hand over once, after the loop",
-        0.9 * line.seconds - moved * BYTE,
-    )
-
-
-def _inverts(line: LineCount, text: str) -> Found:
-    if not re.search(r"\binv\([^()]*\)\s*@", text):
-        return None
-    return (
-        "a matrix is inverted to be multiplied with",
-        "solve: `mb.linalg.solve(A, b)` is a third of the work, and more accurate; with one matrix and many "
-        "`b`, `F = mb.linalg.factorize(A)` once, then `F.solve(b)`",
-        line.seconds * 0.6,
-    )
-
-
-def _small_statements(line: LineCount, text: str) -> Found:
-    launches = line["launches"] + line["library_calls"]
-    moved = line["bytes_read"] + line["bytes_written"]
-    if launches < STATEMENTS or moved > launches * FEW_BYTES or line["scalar_reads"] >= READS:
-        return None
-    if line.compiling >= COMPILATIONS or _on_elements(line, text) or _grows(text):
-        return None
-    return (
-        f"{launches} statements on {shown_bytes(moved // launches)} each: finding out what to do takes longer "
-        "than doing it",
-        "give a statement more elements (many small problems are one array with an axis more); or make "
-        "the loop, or a function of many such statements, one program with `@mb.compile` (to call one takes "
-        "5 µs, as long as five statements)",
-        launches * (WRITTEN - STATEMENT),
-    )
-
-
-RULES: dict[str, Callable[[LineCount, str], Found]] = {
-    "loop over elements": _loops_over_elements,
-    "an array that grows": _grows_an_array,
-    "values asked for": _values_asked_for,
-    "compiled again": _compiled_again,
-    "moved between places": _moved,
-    "handed over": _handed_over,
-    "an inverse": _inverts,
-    "materialised": _materialised,
-    "small statements": _small_statements,
-}
+    file: str
+    number: int
+    text: str
+    seconds: float
 
 
 class Doctor:
@@ -242,41 +77,75 @@ class Doctor:
         found = [f for place, line in self._counts.lines.items() for f in _of_line(place, line)]
         return sorted(found, key=lambda f: (-f.gain, f.file, f.number))
 
+    @property
+    def rest(self) -> list[Line]:
+        """The lines of which nothing is found, and their seconds: those that took longest first."""
+        told = {(f.file, f.number) for f in self.findings}
+        lines = [
+            Line(file, at, linecache.getline(file, at).strip(), line.seconds)
+            for (file, at), line in self._counts.lines.items()
+            if (file, at) not in told
+        ]
+        return sorted(lines, key=lambda line: (-line.seconds, line.file, line.number))
+
     def __repr__(self) -> str:
-        found = self.findings
+        found, rest = self.findings, self.rest
+        large = [f for f in found if f.gain >= WORTH * self.seconds]
+        small = [f for f in found if f.gain < WORTH * self.seconds]
         head = f"{shown_seconds(self.seconds)}, less what it took to watch each line. "
-        if not found:
-            return f"{head}Nothing that this library does made it slow.{self._longest()}"
+        head += "What cost most:" if large else "Nothing that this library does made it slow."
         parts = [
             f"{_short(f.file)}:{f.number}: {f.kind}, {shown_seconds(f.seconds)}\n"
             f"    {f.text}\n  {f.what}.\n  Cure: {f.cure}.\n"
-            f"  Expected to save up to {shown_seconds(f.gain)} ({f.gain / self.seconds:.0%} of the whole)."
-            for f in found
+            f"  Saves at most {shown_seconds(f.gain)} ({f.gain / self.seconds:.0%} of the whole)."
+            for f in large
         ]
-        return "\n\n".join([head + "What cost most:", *parts])
+        if small:
+            lines = [
+                f"{_short(f.file)}:{f.number}: {f.kind}, at most {shown_seconds(f.gain)}: {f.what}"
+                f"\n    {f.text}"
+                for f in small[:SHOWN]
+            ]
+            more = [f"and {len(small) - SHOWN} more (`.findings` has all)"] if len(small) > SHOWN else []
+            parts.append("\n".join(["Found, too, and little to be gained by:", *lines, *more]))
+        shown, others = self._longest(rest)
+        if shown:
+            explained = self.seconds - sum(line.seconds for line in rest)
+            known = f"The lines above took {shown_seconds(explained)}. " if found else ""
+            lines = [
+                f"{_short(line.file)}:{line.number}: {shown_seconds(line.seconds)}\n    {line.text}"
+                for line in shown
+            ]
+            other = [f"all other lines: {shown_seconds(others)}"] if len(rest) > len(shown) else []
+            parts.append(
+                "\n".join([f"{known}What took longest{' of the rest' if found else ''}:", *lines, *other])
+            )
+        return "\n\n".join([head, *parts])
 
-    def _longest(self) -> str:
-        """The lines that took longest, where no rule knows why."""
-        lines = sorted(self._counts.lines.items(), key=lambda item: -item[1].seconds)[:3]
-        shown = [
-            f"\n{_short(file)}:{at}: {shown_seconds(line.seconds)}\n    {linecache.getline(file, at).strip()}"
-            for (file, at), line in lines
-            if line.seconds >= LONG * self.seconds
-        ]
-        return "".join([" What took longest:" if shown else "", *shown])
+    def _longest(self, rest: list[Line]) -> tuple[list[Line], float]:
+        """Those of the rest that are shown, and the seconds of the others."""
+        shown = [line for line in rest[:SHOWN] if line.seconds >= WORTH * self.seconds]
+        return shown, sum(line.seconds for line in rest[len(shown) :])
 
     def json(self) -> str:
-        """The findings as JSON."""
-        return json.dumps({"seconds": self.seconds, "findings": [asdict(f) for f in self.findings]}, indent=1)
+        """The findings, and the seconds of the lines of which nothing is found, as JSON."""
+        told = {
+            "seconds": self.seconds,
+            "findings": [asdict(f) for f in self.findings],
+            "rest": [asdict(line) for line in self.rest],
+        }
+        return json.dumps(told, indent=1)
 
     def html(self) -> str:
         """The findings as a table."""
+        rest = self.rest
+        shown, others = self._longest(rest)
         if not self.findings:
             return f"<pre>{html.escape(repr(self))}</pre>"
-        columns = ("line", "what", "cure", "seconds", "may save")
+        columns = ("line", "what", "cure", "seconds", "may save at most")
         rows = [
             (
-                f"{html.escape(_short(f.file))}:{f.number}<br><code>{html.escape(f.text)}</code>",
+                _code_cell(f),
                 f"<b>{f.kind}</b>: {_with_code(f.what)}",
                 _with_code(f.cure),
                 shown_seconds(f.seconds),
@@ -284,6 +153,9 @@ class Doctor:
             )
             for f in self.findings
         ]
+        rows += [(_code_cell(line), "", "", shown_seconds(line.seconds), "") for line in shown]
+        if len(rest) > len(shown):
+            rows.append(("all other lines", "", "", shown_seconds(others), ""))
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         head = "".join(f"<th>{c}</th>" for c in columns)
         said = f"{shown_seconds(self.seconds)}, less what it took to watch each line."
@@ -340,18 +212,18 @@ def _of_line(place: tuple[str, int], line: LineCount) -> Iterator[Finding]:
         if found is not None:
             what, cure, gain = found
             yield Finding(kind, file, number, text, what, cure, line.seconds, min(max(gain, 0.0), line.seconds))
-    for name, kind in (
-        ("DenseFallbackWarning", "fell back to dense"),
-        ("GatheringWarning", "moved between places"),
+    for kind, warning, told in (
+        ("fell back to dense", DenseFallbackWarning, fell_back),
+        ("moved between places", GatheringWarning, gathered),
     ):
-        said = [w.partition(": ")[2] for w in line.warned if w.startswith(name)]
+        said = [w for w in line.warned if isinstance(w, warning)]
         if said:
-            what, _, cure = said[0].partition("; ")
-            times = f", {len(said)} times" if len(said) > 1 else ""
-            cure = cure.rstrip(".") or "the warning says it"
-            yield Finding(
-                kind, file, number, text, what.rstrip(".") + times, cure, line.seconds, line.seconds * 0.9
-            )
+            what, cure, gain = told(line, said[0], len(said))
+            yield Finding(kind, file, number, text, what, cure, line.seconds, gain)
+
+
+def _code_cell(line: Line | Finding) -> str:
+    return f"{html.escape(_short(line.file))}:{line.number}<br><code>{html.escape(line.text)}</code>"
 
 
 def _with_code(text: str) -> str:

@@ -18,6 +18,7 @@ NAMES = {
     "startup": "the import and first statements of a process, beside import numpy",
     "first_use": "an expression nobody has compiled yet",
     "first_calls": "the first call of a hundred functions, each in a fresh process, beside NumPy's",
+    "doctor": "what the cures of mb.doctor gain beside what it says",
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
     "plainprograms": "programs as scientists write them, unchanged: loops, branches, arrays",
@@ -40,7 +41,8 @@ NAMES = {
 }
 # Those that take the name of a part and a number of rounds.
 _BY_NAME = (
-    "fusion", "krylov", "linalg", "newcomers", "plainprograms", "sparse", "structured", "transformations",
+    "doctor", "fusion", "krylov", "linalg", "newcomers", "plainprograms", "sparse", "structured",
+    "transformations",
 )  # fmt: skip
 THREADS = os.environ.get("BENCHMARKS_THREADS", "2")
 

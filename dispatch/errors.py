@@ -95,7 +95,9 @@ class UserFunctionError(MirabelleError, TypeError):
 
 
 class DenseFallbackWarning(UserWarning):
-    """An operation has no rule for a structured array, and made it dense."""
+    """An operation has no rule for a structured array, and made it dense, of so many bytes."""
+
+    nbytes = 0
 
 
 class DenseFallbackError(MirabelleError, TypeError):

@@ -40,7 +40,7 @@ class LineCount:
     # In how many of the visits something was compiled or captured, and the seconds of those but the first.
     compiling: int = 0
     compiled_again: float = 0.0
-    warned: list[str] = field(default_factory=list)
+    warned: list[Warning] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> int:
         return self.counts[NAMES.index(name)]
@@ -98,7 +98,7 @@ class LineCounts:
     def __init__(self) -> None:
         self.lines: dict[Place, LineCount] = {}
         self.seconds = 0.0
-        self._warned: list[tuple[Place, str]] = []
+        self._warned: list[tuple[Place, Warning]] = []
 
     def __enter__(self) -> LineCounts:
         self._counting = count()
@@ -136,16 +136,16 @@ class LineCounts:
             line.compiling += compiling
             line.compiled_again += again
             self.seconds += left
-        for place, text in self._warned:
-            self.lines.setdefault(place, LineCount()).warned.append(text)
+        for place, warned in self._warned:
+            self.lines.setdefault(place, LineCount()).warned.append(warned)
 
     def _note(
         self, message: Warning | str, category: type[Warning], filename: str, lineno: int,
         file: TextIO | None = None, line: str | None = None,
     ) -> None:  # fmt: skip
         place = self._follower.place()
-        if issubclass(category, self._kinds) and place is not None:
-            self._warned.append((place, f"{category.__name__}: {message}"))
+        if isinstance(message, self._kinds) and place is not None:
+            self._warned.append((place, message))
         else:
             self._shown(message, category, filename, lineno, file, line)
 

@@ -98,14 +98,14 @@ def test_functions_that_are_captured_again():
 
 
 def test_what_stops_only_is_no_more_than_stops():
-    """(What is computed is computed anyway.)"""
+    """(And of what is computed, passes over memory.)"""
     x, total = mb.ones(300_000), 0.0
     with mb.doctor() as found:
         for _ in range(120):
             x = x * 0.99
             total += float(mb.sum(x))
     asked = [f.gain for f in found.findings if f.kind == "values asked for"]
-    assert sum(asked) <= 120 * 5e-6
+    assert sum(asked) <= 120 * (5e-6 + 3 * 300_000 * 8 * 1e-10)
 
 
 def test_small_statements():
@@ -172,7 +172,7 @@ def test_compilations_that_come_again_are_told_from_the_first():
     assert RULES["compiled again"](line, "x = f(x)") is None
     line.compiling, line.compiled_again = 20, 1.5
     what, cure, gain = RULES["compiled again"](line, "x = f(x)")
-    assert "20 of 50 visits" in what and "repeat" in cure and gain == 1.5
+    assert "20 of 50 visits" in what and "repeat" in cure and 1.2 < gain < 1.5
 
 
 def test_rules_never_fail_whatever_was_counted():

@@ -75,7 +75,9 @@ def tell(x: Structured) -> None:
             + ' (mb.settings.dense_fallback is "error".)'
         )
     _told.add(key)
-    warnings.warn(message, DenseFallbackWarning, stacklevel=level)
+    said = DenseFallbackWarning(message)
+    said.nbytes = size
+    warnings.warn(said, stacklevel=level)
 
 
 def operation(x: Any) -> tuple[str, int]:

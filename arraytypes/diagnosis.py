@@ -212,14 +212,18 @@ def _of_line(place: tuple[str, int], line: LineCount) -> Iterator[Finding]:
         if found is not None:
             what, cure, gain = found
             yield Finding(kind, file, number, text, what, cure, line.seconds, min(max(gain, 0.0), line.seconds))
-    for kind, warning, told in (
-        ("fell back to dense", DenseFallbackWarning, fell_back),
-        ("moved between places", GatheringWarning, gathered),
-    ):
+    for kind, warning, told in _WARNED:
         said = [w for w in line.warned if isinstance(w, warning)]
         if said:
             what, cure, gain = told(line, said[0], len(said))
             yield Finding(kind, file, number, text, what, cure, line.seconds, gain)
+
+
+# What warnings of ours say of the line they come from.
+_WARNED: tuple[tuple[str, type[Warning], Callable[[LineCount, Any, int], tuple[str, str, float]]], ...] = (
+    ("fell back to dense", DenseFallbackWarning, fell_back),
+    ("moved between places", GatheringWarning, gathered),
+)
 
 
 def _code_cell(line: Line | Finding) -> str:

@@ -184,7 +184,7 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
         On a device this is a transfer, and counted.
         """
-        if index:
+        if index and index != (None,):
             return self[self._element_index(index[0] if len(index) == 1 else index)].item()
         if self.shape and self.size != 1:
             raise ValueError(

@@ -232,7 +232,7 @@ def _holds_arrays(nest: Any) -> bool:
 
 def check_cast(source: Any, dest: np.dtype, casting: Any) -> None:
     """May a number or an array become `dest` by a casting rule? Else NumPy's TypeError."""
-    if isinstance(source, (bool, int)):
+    if isinstance(source, bool) or (isinstance(source, int) and dest.kind != "b"):
         return  # (Python's integers take any dtype of numbers that holds them)
     dtype = source.dtype if hasattr(source, "dtype") else np.asarray(source).dtype
     if not np.can_cast(dtype, dest, casting):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -185,9 +185,25 @@ def read_hdf5(file: Any, name: str | None) -> Any:
 
     with h5py.File(file, "r") as root:
         opened: Any = root
-        names: list[str] = []
-        opened.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
-        return chosen(file, names, name, lambda key: inside(file, opened[key])[()])
+        return chosen(file, [*_datasets(file, root, ())], name, lambda key: inside(file, opened[key])[()])
+
+
+def _datasets(file: Any, group: Any, around: tuple[Any, ...]) -> Iterator[str]:
+    """The names of the arrays in a group of an HDF5 file, those that links within the file name among them."""
+    import h5py
+
+    for key in group:
+        link = group.get(key, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise ValueError(
+                f"its array {key!r} is a link to another file, and a file from elsewhere could name any. If you "
+                f"trust it, read that one: `mb.load({link.filename!r})`."
+            )
+        item = group.get(key)  # (None, where a link leads nowhere)
+        if isinstance(item, h5py.Dataset):
+            yield key
+        elif isinstance(item, h5py.Group) and item not in (*around, group):
+            yield from [f"{key}/{name}" for name in _datasets(file, item, (*around, group))]
 
 
 def read_zarr(file: Path, name: str | None) -> Any:

@@ -59,7 +59,7 @@ class NumpyMethods:
                 f"{casting!r}. Leave casting= away to convert anyway."
             )
         made = verbs.astype(self, dtype, copy=copy)
-        if order in ("K", "A"):
+        if order in ("K", "A", None):
             return made
         from mirabelle.arraytypes.functions.memory import in_memory_order
 

@@ -465,6 +465,10 @@ def generic(
     >>> describe(3, loudly=True)
     '3!'
     """
+    if not callable(prototype):
+        raise TypeError(
+            f"generic: {prototype!r} is no function. Write one without a body: `def area(shape): ...`."
+        )
     signature = inspect.signature(telling(prototype))
     dispatched = [
         p.name

@@ -306,6 +306,11 @@ MISTAKES = {
         r"lambda x, t: \(0\.0,\)",
     ),
     # (Values)
+    "a kind of error that is none": (lambda: mb.errstate(divid="ignore"), "divide, over"),
+    "nothing that is done of errors": (lambda: mb.errstate(divide="foo"), "divide='ignore'"),
+    "a number for truth values": (lambda: mb.copyto(x > 1, -1), r"y\.astype\(mb\.bool\)"),
+    "a number for a function": (lambda: mb.generic(1), "def area"),
+    "a number for the condition of a loop": (lambda: mb.while_loop(3, lambda s: s, x), "lambda s"),
     "percent above all": (lambda: mb.percentile(x, 120), r"mb\.quantile\(x, 0\.95\)"),
     "percent for fractions": (lambda: mb.quantile(x, 95), r"mb\.percentile\(x, 95\)"),
     "bins below none": (lambda: mb.histogram(x, bins=-2), "bins=10"),

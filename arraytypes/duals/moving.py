@@ -161,7 +161,7 @@ def _part_of_seed(s: Seed, index: tuple[Any, ...]) -> Seed | None:
         if step == 1 and low < high:
             return s.sliced(low, high)
     if all((isinstance(i, slice) and i == slice(None)) or i is None or i is Ellipsis for i in index):
-        probe = np.broadcast_to(np.empty(()), s.shape)[index]
+        probe = np.broadcast_to(np.empty((), np.bool_), s.shape)[index]
         return s.shaped(probe.shape)
     return None
 

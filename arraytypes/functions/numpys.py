@@ -49,7 +49,12 @@ def errstate(**options: Any) -> np.errstate:
     ...     print(mb.HostArray([1.0]) / 0)
     [inf]
     """
+    known = ("all", "divide", "over", "under", "invalid", "call")
     for name, what in options.items():
+        if name not in known:
+            raise TypeError(f"errstate: {name}= is no kind of error. NumPy's are {', '.join(known)}.")
+        if name != "call" and what not in ("ignore", "warn", "raise", "call", "print", "log", None):
+            raise ValueError(f"errstate: {name}={what!r} is nothing that can be done. Say {name}='ignore'.")
         if name != "call" and what not in ("ignore", "warn", None):
             raise ValueError(
                 f"errstate({name}={what!r}): mirabelle's kernels do not look at the processor's flags, so "

@@ -63,6 +63,9 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], stat
     >>> print(collatz(n), mb.compile(collatz)(n))
     111 111
     """
+    for name, function in (("condition", condition), ("body", body)):
+        if not callable(function):
+            raise TypeError(f"while_loop: {name}={function!r} is no function of the state: `lambda s: s < 9`.")
     if capturing():
         return LoopCapture("while", body, state, condition=condition).loop()
     while _holds(condition(state)):

@@ -196,7 +196,7 @@ def _datasets(file: Any, group: Any, around: tuple[Any, ...]) -> Iterator[str]:
         link = group.get(key, getlink=True)
         if isinstance(link, h5py.ExternalLink):
             raise ValueError(
-                f"its array {key!r} is a link to another file, and a file from elsewhere could name any. If you "
+                f"its array {key!r} is a link to another file, and one from elsewhere could name any. If you "
                 f"trust it, read that one: `mb.load({link.filename!r})`."
             )
         item = group.get(key)  # (None, where a link leads nowhere)

@@ -46,7 +46,7 @@ R = TypeVar("R")
 
 
 @generic
-def chunk_size(x: Any) -> Any:
+def chunk_size(x: Any) -> int:  # type: ignore[empty-body]
     """How many partial derivatives `gradient`, `jacobian` and `hessian` compute at a time, at most.
 
     Parameters
@@ -78,7 +78,7 @@ def _(x: AbstractArray) -> int:
 
 
 @generic
-def chunk_bytes(x: Any) -> Any:
+def chunk_bytes(x: Any) -> int:  # type: ignore[empty-body]
     """How much memory the partials of one array may take before fewer are computed at a time.
 
     Parameters
@@ -297,6 +297,12 @@ def _each(result: Any, f: Callable[[Any], Any]) -> Any:
 # Derivatives
 
 
+@overload
+def derivative(f: Callable[[float], R], x: float) -> R: ...
+@overload
+def derivative(f: Callable[[AbstractArray], R], x: AbstractArray) -> R: ...
+@overload
+def derivative(f: Callable[[Any], R], x: Any) -> R: ...
 @explained
 def derivative(f: Callable[[Any], R], x: Any) -> R:
     """The derivative of a function of one number, which may return arrays, also several.

@@ -481,7 +481,7 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
     device: Any = None,
-) -> Any:
+) -> AbstractArray | tuple[AbstractArray, AbstractArray]:
     """`num` evenly spaced numbers from `start` to `stop` (without `stop`, if not `endpoint`).
 
     With `retstep`, also the step between them. Between arrays of numbers they run along a new `axis`.
@@ -526,7 +526,8 @@ def linspace(
             made = numpys(start, stop, num, endpoint, retstep, dtype, axis)
         except MemoryError as e:
             raise pool.no_room_after(e) from None
-    values, step = made if retstep else (made, None)
+    pair: tuple[Any, Any] = made if retstep else (made, None)
+    values, step = pair
     ours = isinstance(values, AbstractArray)
     values = _from_array(values, None, device, None) if ours else _from_new(values, device)
     return (values, step) if retstep else values

@@ -37,11 +37,14 @@ from mirabelle.dispatch.tree import (
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
+    from mirabelle.arraytypes.kepttypes import KeptTypes
+else:
+    KeptTypes = AbstractArray
 
 _new = object.__new__
 
 
-class DenseArray(OfDtype[D], AbstractArray, _native.Handle):
+class DenseArray(OfDtype[D], KeptTypes, _native.Handle):
     """An array whose elements all lie in the memory of one place.
 
     Constructing one copies: afterwards nobody else can write to its memory.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.pool import clear, held, kept, letting_go, never_given_back
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 # So many kinds of arrays are shown.
 SHOWN = 8
@@ -111,7 +114,7 @@ class Memory:
         return card("memory", self.facts(), "", preformatted("\n".join(self._listed())) if self.arrays else "")
 
 
-def memory(device: Any = None) -> Memory:
+def memory(device: Device | None = None) -> Memory:
     """How much memory arrays use at a place, how much there is, and what holds the most.
 
     `device` is an array type. Without it: that of `mb.default_array`, else the card in use, if there is
@@ -139,7 +142,7 @@ def memory(device: Any = None) -> Memory:
     return Memory.of(_family(device))
 
 
-def set_memory_limit(limit: int | float | None, device: Any = None) -> None:
+def set_memory_limit(limit: int | float | None, device: Device | None = None) -> None:
     """Have arrays on a card use at most so many bytes, or such a fraction of what the card has (a float).
 
     What is kept to be used again counts. None lifts the limit. Arrays that live stay.
@@ -179,7 +182,7 @@ def set_memory_limit(limit: int | float | None, device: Any = None) -> None:
     driver.limit_memory(int(limit))
 
 
-def free_memory(device: Any = None) -> None:
+def free_memory(device: Device | None = None) -> None:
     """Give memory that is kept to be used again back to the system; arrays stay.
 
     Other programs, and other libraries of this one, may then have it.

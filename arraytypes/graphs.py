@@ -18,7 +18,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import nobody_else, written
@@ -28,6 +28,9 @@ from mirabelle.arraytypes.streams import card_family
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 
 class Graph:
@@ -136,7 +139,7 @@ class Graph:
         return f"<graph on {self.place}: {state}>"
 
 
-def capture(device: Any = None) -> Graph:
+def capture(device: Device | None = None) -> Graph:
     """Record the statements of a `with` block as a graph of a card, to be replayed with `g.replay()`.
 
     The block is done once, when it ends. Results that names hold then are evaluated in it, and every replay

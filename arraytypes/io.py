@@ -91,7 +91,7 @@ def save(file: Any, x: Any, /, *, compressed: bool = False, allow_pickle: bool =
 def load(
     file: Any, /, name: str | None = None, *, device: Any = None, mmap: bool = False,
     mmap_mode: str | None = None, allow_pickle: bool = False,
-) -> Any:  # fmt: skip
+) -> AbstractArray | dict[str, AbstractArray]:  # fmt: skip
     """Read what `mb.save`, NumPy, h5py or zarr wrote; the contents say the format.
 
     One array, or a dictionary of all arrays by name, where `name` picks one. `device` says what

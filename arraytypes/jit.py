@@ -32,7 +32,9 @@ def jit(function: Callable[..., Any], /) -> Jitted: ...
 def jit(
     *, parallel: bool = False, fastmath: bool = False, nogil: bool = True, boundscheck: bool = False
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
-def jit(function: Any = None, /, **options: bool) -> Any:
+def jit(
+    function: Callable[..., Any] | None = None, /, **options: bool
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Compile a function that loops over elements; call it with arrays in host memory.
 
     Where array operations cannot say it (each step needs the one before), write the loop and put

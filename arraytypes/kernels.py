@@ -64,7 +64,9 @@ def runs_kernels(family: Any) -> bool:
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(*, padded: bool = False, boundscheck: bool = False) -> Callable[[Callable[..., Any]], Kernel]: ...
-def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool = False) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, /, *, padded: bool = False, boundscheck: bool = False
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Make a kernel: a function that is run once for every index of a space, in no given order.
 
     Its first parameter is the context, which knows the index (`mb.types.KernelContext` lists all it

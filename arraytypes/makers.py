@@ -20,7 +20,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import PermutedDims
 from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.styles import HOST, Place
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,7 +136,7 @@ def _transposed(inner: Maker, x: Any) -> Any:
 
 
 @contextlib.contextmanager
-def default_array(device: Any) -> Iterator[None]:
+def default_array(device: Device) -> Iterator[None]:
     """Within the block, creation functions make arrays of this type unless told otherwise.
 
     Parameters
@@ -175,7 +178,7 @@ def made_instead(family: Any, recorded: Any) -> Iterator[None]:
 _namespaces: dict[Any, types.ModuleType] = {}
 
 
-def namespace(device: Any) -> types.ModuleType:
+def namespace(device: Device) -> types.ModuleType:
     """The namespace of mirabelle whose functions make arrays of one type, of all that is no array yet.
 
     Elementwise functions are mirabelle's own (`xp.sin is mb.sin`): a number joins what it is computed with.

@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes.dense import VIEWS
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.styles import Place
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 
 def card_family(device: Any, what: str) -> Any:
@@ -111,7 +114,7 @@ class Stream:
         return f"<stream {self.ptr:#x} of {self.place}>"
 
 
-def stream(device: Any = None, *, join: bool = True) -> Stream:
+def stream(device: Device | None = None, *, join: bool = True) -> Stream:
     """A new stream of a card, for a `with` block: the card in use, unless an array type is given.
 
     Parameters
@@ -137,7 +140,7 @@ def stream(device: Any = None, *, join: bool = True) -> Stream:
     return Stream(card_family(device, "A stream"), join)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | None = None) -> None:
     """Wait until a card has done all it was given; every card in use, unless an array type is given.
 
     Reading values waits by itself: this is for measuring times, and for other programs.

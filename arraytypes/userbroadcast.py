@@ -15,7 +15,7 @@ from mirabelle.dispatch.misuse import explained
 
 
 @explained
-def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
+def broadcast(f: Callable[..., Any], *operands: Any) -> AbstractArray | tuple[AbstractArray, ...]:
     """Apply a scalar Python function to every element, fused with what surrounds it.
 
     `f` is compiled by Numba, which also infers the dtype of the result. What `f` closes over
@@ -102,7 +102,7 @@ def typed(op: Any, operands: tuple[Any, ...]) -> Any:
 
 
 @explained
-def map(f: Callable[..., Any], *operands: Any) -> Any:
+def map(f: Callable[..., Any], *operands: Any) -> AbstractArray | tuple[AbstractArray, ...]:
     """As `broadcast`, for operands of one shape.
 
     Parameters

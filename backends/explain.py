@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes import cards, flow
 from mirabelle.arraytypes.abstract import AbstractArray
@@ -21,6 +21,9 @@ from mirabelle.dispatch.generic import which
 from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, dag_cost, operations, schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, format_tree
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class Explanation:
@@ -68,7 +71,7 @@ def _of_duals(x: Any) -> Explanation:
     return Explanation(facts, tree, "\n".join(sources))
 
 
-def explain(x: Any, *, into: Any = None) -> Explanation:
+def explain(x: ArrayLike, *, into: AbstractArray | None = None) -> Explanation:
     """Say what evaluating `x` does: its tree, kernel source, bytes, launches, the method chosen.
 
     Nothing is evaluated, and nothing is sent. Of distributed arrays it says what processes would exchange;

@@ -48,7 +48,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.dispatch import loading, native
 from mirabelle.dispatch.annotations import (
@@ -71,6 +71,9 @@ from mirabelle.dispatch.misuse import explain, no_array
 from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.resolving import Ambiguous, Plum, most_specific
 from mirabelle.dispatch.signatures import telling
+
+if TYPE_CHECKING:
+    from mirabelle.dispatch.verbs import Generic
 
 # Held while methods and tables are changed, and while nothing else is waited for.
 _changing = ForkLock()
@@ -424,7 +427,7 @@ def generic(
     optional: int = 0,
     operator: bool = False,
     by_type: bool = False,
-) -> Any:
+) -> Generic:
     """Make a generic function of a prototype (its name, signature and docstring).
 
     The parameters before any keyword-only or defaulted one are dispatched on, or the first
@@ -479,6 +482,8 @@ def generic(
     options = {p.name: p.default for p in rest if p.default is not p.empty}
     core = GenericFunction(prototype, len(dispatched), options, by_type)
     name = prototype.__name__
+    # (Editors read what a call gives in the source of ours that say it. The body of a user's is not run.)
+    tells = signature.return_annotation is not signature.empty and prototype.__module__.startswith("mirabelle.")
 
     # The generated source: one look-up, one call. Those whose parameters are called the same share it.
     needed = len(dispatched) - optional
@@ -551,6 +556,8 @@ def generic(
         f.__module__ = prototype.__module__
         f.__qualname__ = prototype.__qualname__
         f.__signature__ = signature
+        if tells:
+            f.__wrapped__ = prototype
         return f
 
     function = build(core.table, f"({', '.join(head)}):\n{body}")
@@ -602,7 +609,7 @@ def core_of(function: Any) -> GenericFunction:
 
 @contextlib.contextmanager
 def override(
-    function: Any, signature: tuple[Any, ...] | type, implementation: Callable[..., Any]
+    function: Callable[..., Any], signature: tuple[type, ...] | type, implementation: Callable[..., Any]
 ) -> Iterator[Method]:
     """Within the block, and only in this context, answer these types with `implementation`.
 
@@ -660,7 +667,7 @@ def override(
                 core.operator_table.clear()
 
 
-def methods(function: Any) -> MethodTable:
+def methods(function: Callable[..., Any]) -> MethodTable:
     """Every method of a generic function, active overrides first, with file and line.
 
     Parameters
@@ -686,7 +693,7 @@ def methods(function: Any) -> MethodTable:
     return MethodTable(active + core.methods)
 
 
-def which(function: Any, *args: Any) -> Method:
+def which(function: Callable[..., Any], *args: object) -> Method:
     """The method that a call with these arguments would run. It can be called.
 
     Parameters

@@ -13,12 +13,13 @@ package is for types, or of functions, that are defined there, so that no call b
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Union
 
 from mirabelle.dispatch.forks import ForkLock
 
@@ -85,31 +86,56 @@ def public_names(module: str) -> list[str]:
     return sorted([n for n, x in there if not (n.startswith("_") or isinstance(x, ModuleType))])
 
 
-# What a docstring says of a function that returns an array, and nothing else (docs/site/docstrings.py).
-_RETURNS_AN_ARRAY = re.compile(r"Returns\n *-------\n *array\n")
+# What a docstring says comes back, "array or tuple of array" say (docs/site/docstrings.py).
+_RETURNS = re.compile(r"Returns\n *-------\n *(\S.*)\n")
 
 
 def arrays_come(module: str) -> None:
-    """Say in the signatures of a module's functions where their docstrings say that an array comes back.
+    """Say in the signatures of a module's functions what their docstrings say comes back: arrays, or several.
 
-    So `help` shows it, and editors that run Python complete `mb.sum(x).` before it is computed.
+    So `help` shows it, and editors that run Python complete `mb.sum(x).` before it is computed. What a source
+    says more exactly, stays.
     """
     for f in [*vars(sys.modules[module]).values()]:
         _array_comes(f)
 
 
 def _array_comes(f: Any) -> None:
-    if not (isinstance(f, FunctionType) and f.__doc__ and _RETURNS_AN_ARRAY.search(f.__doc__)):
+    said = _RETURNS.search(f.__doc__ or "") if isinstance(f, FunctionType) else None
+    comes = None if said is None else _type_in_words(said[1])
+    if comes is None or f.__annotations__.get("return", comes) not in (comes, "Any", "AbstractArray"):
         return
-    array = sys.modules["mirabelle.arraytypes.abstract"].AbstractArray
     shown: Any = f
     while shown is not None:
-        shown.__annotations__["return"] = array
         signature = shown.__dict__.get("__signature__")
-        if signature is not None:
-            shown.__signature__ = signature.replace(return_annotation=array)
-            return
-        shown = shown.__dict__.get("__wrapped__")
+        if signature is None:
+            shown.__annotations__["return"] = comes
+        elif signature.return_annotation in (signature.empty, "AbstractArray"):
+            shown.__annotations__["return"] = comes
+            shown.__signature__ = signature.replace(return_annotation=comes)
+        shown = shown.__dict__.get("__wrapped__") if signature is None else None
+
+
+@functools.cache
+def _type_in_words(words: str) -> Any:
+    """The type of arrays that words say; None where they say another.
+
+    >>> import mirabelle as mb
+    >>> _type_in_words("list of array"), _type_in_words("number")
+    (list[mirabelle.AbstractArray], None)
+    """
+    array: Any = sys.modules["mirabelle.arraytypes.abstract"].AbstractArray
+    known: dict[str, Any] = {
+        "array": array,
+        "matrix": array,
+        "tuple": tuple[Any, ...],
+        "tuple of array": tuple[array, ...],
+        "list": list[Any],
+        "list of array": list[array],
+        "dict": dict[str, Any],
+    }
+    kinds = [known.get(kind) for kind in re.split(", | or ", words)]
+    return None if None in kinds else Union[tuple(kinds)]  # noqa: UP007 (jedi knows it, and not types.UnionType)
 
 
 def later(

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mirabelle.dispatch import native
 from mirabelle.dispatch.elementwisedocs import docstring
-from mirabelle.dispatch.generic import GenericFunction, generic
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.signatures import keyword_only
+
+if TYPE_CHECKING:
+    from mirabelle.dispatch.styles import Place
+    from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
 class Generic(Protocol):
     """A generic function, to a type checker."""
 
     __name__: str
-    core: GenericFunction
+    core: Any
     method: Any
     generated: Any
     further: Any
@@ -191,7 +195,7 @@ where = _elementwise(
 
 
 @numpys
-def place(x: Any) -> Any:
+def place(x: Any) -> Place:  # type: ignore[empty-body]
     """Where the data of `x` is; asks the parent of a wrapper, to any depth.
 
     Parameters
@@ -397,7 +401,7 @@ def dense(x: Any) -> Any:
 
 
 @generic
-def tree(x: Any) -> Any:
+def tree(x: Any) -> Broadcasted | Reduced | Leaf:  # type: ignore[empty-body]
     """The tree `x` stands for: a `Broadcasted`, or a `Leaf` once it is evaluated.
 
     Parameters
@@ -1119,7 +1123,7 @@ def fetch(x: Any) -> Any:
 
 
 @generic
-def to_numpy(x: Any) -> Any:
+def to_numpy(x: Any) -> np.ndarray:  # type: ignore[empty-body]
     """A new NumPy array with the contents of any array: the explicit transfer.
 
     Parameters
@@ -1146,7 +1150,7 @@ def numpy_view(x: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 
 @generic
-def show(x: Any, brief: bool = False) -> Any:
+def show(x: Any, brief: bool = False) -> str:  # type: ignore[empty-body]
     """The text of repr (and, briefly, of str).
 
     Parameters

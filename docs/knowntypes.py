@@ -9,27 +9,9 @@ from __future__ import annotations
 RESULTS = {
     **dict.fromkeys(("divmod", "modf", "frexp"), "tuple[AbstractArray, AbstractArray]"),
     "__array_namespace_info__": "Any",
-    "common_type": "type[np.inexact[Any]]",
-    "einsum_path": "tuple[list[Any], str]",
-    "generic": "Generic",
     "get_printoptions": "dict[str, Any]",
-    "load": "AbstractArray | Any",  # (several arrays of a file are a dictionary)
     "place": "Place",
     "to_numpy": "npt.NDArray[Any]",
-    "linalg.cg": "tuple[AbstractArray, SolverInfo]",
-    "linalg.cho_factor": "tuple[AbstractArray, bool]",
-    "linalg.eig": "EigResult",
-    "linalg.eigh": "EighResult",
-    "linalg.factorize": "Factorization",
-    "linalg.gmres": "tuple[AbstractArray, SolverInfo]",
-    "linalg.ldl": "tuple[AbstractArray, AbstractArray, AbstractArray]",
-    "linalg.lstsq": "LstsqResult",
-    "linalg.lu": "tuple[AbstractArray, ...]",
-    "linalg.lu_factor": "tuple[AbstractArray, AbstractArray]",
-    "linalg.minres": "tuple[AbstractArray, SolverInfo]",
-    "linalg.polar": "tuple[AbstractArray, AbstractArray]",
-    "linalg.schur": "tuple[AbstractArray, AbstractArray]",
-    "linalg.slogdet": "SlogdetResult",
 }
 
 # Parameters by name: those that are arrays wherever they occur, and others of one meaning.
@@ -162,6 +144,19 @@ def _reduced(parameters: str) -> list[str]:
     ]
 
 
+_LOADED = "device: Device | None = ..., mmap_mode: str | None = ..., allow_pickle: bool = ..."
+# What a function of elements gives: numbers, or tuples of them. (An element may be a number of any kind.)
+_GIVES = {"complex": "AbstractArray", "tuple[Any, ...]": "tuple[AbstractArray, ...]"}
+_APPLIED = [
+    *(
+        f"(f: Callable[[{', '.join(['Any'] * n)}], {gives}], "
+        f"{', '.join(f'x{i}: ArrayLike' for i in range(1, n + 1))}, /) -> {made}"
+        for n in (1, 2, 3)
+        for gives, made in _GIVES.items()
+    ),
+    "(f: Callable[..., Any], /, *operands: ArrayLike) -> AbstractArray",
+]
+
 _FILLED = "shape: ShapeLike, dtype: DTypeLike = ..., order: str = ..., *"
 _LIKE = "x: ArrayLike, /, dtype: DTypeLike = ..., order: str = ..., *, shape: ShapeLike | None = ..."
 _AXIS = "x: ArrayLike, /, axis: Axis = ..."
@@ -210,8 +205,29 @@ OVERLOADS = {
         "(a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: bool = ..., *, "
         "keepdims: bool = ...) -> tuple[AbstractArray, AbstractArray]",
     ],
+    "adapt": [
+        # (A wrapper or a structured array stays one, with parts of the type.)
+        "(to: type[_Made], x: DenseArray[Any] | npt.NDArray[Any]) -> _Made",
+        "(to: type[AbstractArray], x: AbstractArray) -> AbstractArray",
+        *(f"(to: type[AbstractArray], x: {nest}) -> {nest}" for nest in ("tuple[Any, ...]", "list[Any]")),
+        "(to: type[AbstractArray], x: Mapping[_R, Any]) -> dict[_R, Any]",
+    ],
+    **dict.fromkeys(("broadcast", "map"), _APPLIED),
+    "indices": [
+        f"(dimensions: ShapeLike, dtype: DTypeLike = ..., sparse: {sparse} = ..., *, "
+        f"device: Device | None = ...) -> {made}"
+        for sparse, made in (("Literal[False]", "AbstractArray"), ("bool", "tuple[AbstractArray, ...]"))
+    ],
+    "load": [
+        f"(file: Any, /, name: str, *, mmap: bool = ..., {_LOADED}) -> AbstractArray",
+        f"(file: Any, /, name: None = ..., *, mmap: Literal[True], {_LOADED}) -> AbstractArray",
+        # (Several arrays of a file are a dictionary; only the file says whether it has several.)
+        f"(file: Any, /, name: None = ..., *, mmap: bool = ..., {_LOADED}) -> AbstractArray | Any",
+    ],
     "gradient": [
         "(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = ...) -> AbstractArray",
+        "(f: ArrayLike, *varargs: ArrayLike, axis: tuple[int, int, Unpack[tuple[int, ...]]], "
+        "edge_order: int = ...) -> tuple[AbstractArray, ...]",
         "(f: ArrayLike, *varargs: ArrayLike, axis: Axis = ..., edge_order: int = ...) "
         "-> AbstractArray | Any",  # (a tuple of several axes, which `dx, dy = mb.gradient(A)` takes apart)
     ],
@@ -261,13 +277,23 @@ OVERLOADS = {
     "fori_loop": ["(lower: Any, upper: Any, body: Callable[[Any, _R], _R], state: _R) -> _R"],
     "while_loop": ["(condition: Callable[[_R], Any], body: Callable[[_R], _R], state: _R) -> _R"],
     "linalg.qr": [
-        '(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = ...) -> QRResult',
-        "(x: ArrayLike, /, *, mode: str) -> Any",
+        '(x: ArrayLike, /, mode: Literal["reduced", "complete"] = ...) -> QRResult',
+        '(x: ArrayLike, /, mode: Literal["r"]) -> AbstractArray',
+        "(x: ArrayLike, /, mode: str) -> QRResult | AbstractArray",
     ],
     "linalg.svd": [
-        "(x: ArrayLike, /, *, full_matrices: bool = ..., compute_uv: Literal[True] = ..., "
+        "(x: ArrayLike, /, full_matrices: bool = ..., compute_uv: Literal[True] = ..., "
         "hermitian: bool = ...) -> SVDResult",
-        "(x: ArrayLike, /, *, full_matrices: bool = ..., compute_uv: bool, hermitian: bool = ...) -> Any",
+        "(x: ArrayLike, /, full_matrices: bool, compute_uv: Literal[False], hermitian: bool = ...) "
+        "-> AbstractArray",
+        "(x: ArrayLike, /, full_matrices: bool = ..., *, compute_uv: Literal[False], hermitian: bool = ...) "
+        "-> AbstractArray",
+        "(x: ArrayLike, /, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ...) "
+        "-> SVDResult | AbstractArray",
+    ],
+    "generic": [
+        "(prototype: Callable[_P, _R], arity: int | None = ..., *, wider: bool = ..., optional: int = ..., "
+        "operator: bool = ..., by_type: bool = ...) -> _Function[_P, _R]",
     ],
     "linalg.hessenberg": [
         "(a: ArrayLike, /, *, calc_q: Literal[False] = ...) -> AbstractArray",

@@ -28,8 +28,10 @@ HEAD = """# Written by `python -m docs.stubs` from the functions and docs/knownt
 import builtins
 import os
 import types as modules
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic as Parametrised, Literal, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import (
+    Any, Concatenate, Generic as Parametrised, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, overload
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +41,9 @@ import numpy.typing as npt
 # What stands for functions, in the stub alone. (A function with methods is an object with attributes.)
 KINDS = """
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
 _Ts = TypeVarTuple("_Ts")
 _Made = TypeVar("_Made", bound=AbstractArray)
 
@@ -85,6 +89,12 @@ class _Ufunc(_Binary):
 
 class _CompiledFunction(Compiled, Parametrised[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @overload
+    def __get__(self, instance: None, owner: Any = ...) -> Self: ...
+    @overload
+    def __get__(
+        self: _CompiledFunction[Concatenate[_S, _Q], _R], instance: _S, owner: Any = ...
+    ) -> Callable[_Q, _R]: ...
 
 class _JittedFunction(Jitted, Parametrised[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
@@ -99,6 +109,7 @@ HOMES = {
     "mirabelle.arraytypes.functions.krylov": "SolverInfo",
     "mirabelle.arraytypes.functions.sets": "UniqueAll UniqueCounts UniqueInverse",
     "mirabelle.arraytypes.functions.solving": "LstsqResult SlogdetResult",
+    "mirabelle.arraytypes.dense": "DenseArray",
     "mirabelle.arraytypes.devices": "Memory",
     "mirabelle.arraytypes.diagnosis": "Doctor",
     "mirabelle.arraytypes.functions.dtypes": "FloatInfo IntegerInfo",
@@ -239,8 +250,7 @@ def result(name: str, f: Any) -> str:
     said = "Any" if said in (inspect.Signature.empty, AbstractArray) else str(said)
     if name in RESULTS:
         return RESULTS[name]
-    said = said.replace("types.", "modules.")
-    return re.sub(r"\bAny\b", "AbstractArray", said) if "dict" not in said else said
+    return "AbstractArray" if said == "Any" else said.replace("types.", "modules.")
 
 
 def parameters(f: Any) -> Iterator[inspect.Parameter]:

@@ -2,29 +2,26 @@
 import builtins
 import os
 import types as modules
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic as Parametrised, Literal, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import (
+    Any, Concatenate, Generic as Parametrised, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, overload
+)
 
 import numpy as np
 import numpy.typing as npt
 
 from mirabelle.arraytypes.annotations import ArrayLike, Axis, Device, DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
-from mirabelle.arraytypes.devices import Memory
+from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.diagnosis import Doctor
 from mirabelle.arraytypes.functions.dtypes import FloatInfo, IntegerInfo
-from mirabelle.arraytypes.graphs import Graph
 from mirabelle.arraytypes.jit import Jitted
 from mirabelle.arraytypes.kernels import Kernel
 from mirabelle.arraytypes.programs.compiled import Compiled
 from mirabelle.arraytypes.programs.schedules import Schedule
-from mirabelle.arraytypes.programs.persistence import LoadedProgram
-from mirabelle.arraytypes.streams import Stream
-from mirabelle.backends.explain import Explanation
 from mirabelle.dispatch.generic import GenericFunction
 from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.verbs import Generic
 __array_api_version__: str
 __version__: str
 from mirabelle import autodiff as autodiff
@@ -39,6 +36,9 @@ from mirabelle import random as random
 from mirabelle import types as types
 from mirabelle.arraytypes.abstract import AbstractArray as AbstractArray
 from mirabelle.arraytypes.devices import devices as devices
+from mirabelle.arraytypes.devices import free_memory as free_memory
+from mirabelle.arraytypes.devices import memory as memory
+from mirabelle.arraytypes.devices import set_memory_limit as set_memory_limit
 from mirabelle.arraytypes.distributed.darray import DArray as DArray
 from mirabelle.arraytypes.functions.applying import vectorize as vectorize
 from mirabelle.arraytypes.functions.grids import mgrid as mgrid
@@ -49,6 +49,7 @@ from mirabelle.arraytypes.functions.memory import promote_types as promote_types
 from mirabelle.arraytypes.functions.numpys import dtype as dtype
 from mirabelle.arraytypes.functions.numpys import get_printoptions as get_printoptions
 from mirabelle.arraytypes.functions.numpys import index_exp as index_exp
+from mirabelle.arraytypes.functions.numpys import isscalar as isscalar
 from mirabelle.arraytypes.functions.numpys import issubdtype as issubdtype
 from mirabelle.arraytypes.functions.numpys import iterable as iterable
 from mirabelle.arraytypes.functions.numpys import ndenumerate as ndenumerate
@@ -59,9 +60,14 @@ from mirabelle.arraytypes.functions.rows import c_ as c_
 from mirabelle.arraytypes.functions.rows import r_ as r_
 from mirabelle.arraytypes.gpu import CuArray as CuArray
 from mirabelle.arraytypes.gpu import ROCArray as ROCArray
+from mirabelle.arraytypes.graphs import capture as capture
 from mirabelle.arraytypes.host import HostArray as HostArray
 from mirabelle.arraytypes.makers import default_array as default_array
+from mirabelle.arraytypes.makers import namespace as namespace
+from mirabelle.arraytypes.programs.persistence import load_program as load_program
 from mirabelle.arraytypes.reference import RefArray as RefArray
+from mirabelle.arraytypes.streams import stream as stream
+from mirabelle.arraytypes.streams import synchronize as synchronize
 from mirabelle.arraytypes.structured.banded import Banded as Banded
 from mirabelle.arraytypes.structured.banded import Bidiagonal as Bidiagonal
 from mirabelle.arraytypes.structured.banded import Diagonal as Diagonal
@@ -85,6 +91,7 @@ from mirabelle.arraytypes.structured.triangular import LowerTriangular as LowerT
 from mirabelle.arraytypes.structured.triangular import UnitLowerTriangular as UnitLowerTriangular
 from mirabelle.arraytypes.structured.triangular import UnitUpperTriangular as UnitUpperTriangular
 from mirabelle.arraytypes.structured.triangular import UpperTriangular as UpperTriangular
+from mirabelle.backends.explain import explain as explain
 from mirabelle.dispatch.counters import count as count
 from mirabelle.dispatch.errors import AmbiguousMethodError as AmbiguousMethodError
 from mirabelle.dispatch.errors import CommunicationError as CommunicationError
@@ -148,7 +155,9 @@ from numpy import uintp as uintp
 from numpy import unsignedinteger as unsignedinteger
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
 _Ts = TypeVarTuple("_Ts")
 _Made = TypeVar("_Made", bound=AbstractArray)
 
@@ -190,6 +199,12 @@ class _Ufunc(_Binary):
 
 class _CompiledFunction(Compiled, Parametrised[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @overload
+    def __get__(self, instance: None, owner: Any = ...) -> Self: ...
+    @overload
+    def __get__(
+        self: _CompiledFunction[Concatenate[_S, _Q], _R], instance: _S, owner: Any = ...
+    ) -> Callable[_Q, _R]: ...
 
 class _JittedFunction(Jitted, Parametrised[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
@@ -205,8 +220,19 @@ acos: _Unary
 
 acosh: _Unary
 
-@_function
-def adapt(to: type[AbstractArray], x: ArrayLike) -> AbstractArray: ...
+class _Adapt(_Methods):
+    @overload
+    def __call__(self, to: type[_Made], x: DenseArray[Any] | npt.NDArray[Any]) -> _Made: ...
+    @overload
+    def __call__(self, to: type[AbstractArray], x: AbstractArray) -> AbstractArray: ...
+    @overload
+    def __call__(self, to: type[AbstractArray], x: tuple[Any, ...]) -> tuple[Any, ...]: ...
+    @overload
+    def __call__(self, to: type[AbstractArray], x: list[Any]) -> list[Any]: ...
+    @overload
+    def __call__(self, to: type[AbstractArray], x: Mapping[_R, Any]) -> dict[_R, Any]: ...
+
+adapt: _Adapt
 
 add: _Ufunc
 
@@ -396,7 +422,20 @@ def block(arrays: Any) -> AbstractArray: ...
 
 def block_diagonal(*blocks: ArrayLike) -> AbstractArray: ...
 
-def broadcast(f: Callable[..., Any], *operands: ArrayLike) -> AbstractArray: ...
+@overload
+def broadcast(f: Callable[[Any], complex], x1: ArrayLike, /) -> AbstractArray: ...
+@overload
+def broadcast(f: Callable[[Any], tuple[Any, ...]], x1: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def broadcast(f: Callable[[Any, Any], complex], x1: ArrayLike, x2: ArrayLike, /) -> AbstractArray: ...
+@overload
+def broadcast(f: Callable[[Any, Any], tuple[Any, ...]], x1: ArrayLike, x2: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def broadcast(f: Callable[[Any, Any, Any], complex], x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, /) -> AbstractArray: ...
+@overload
+def broadcast(f: Callable[[Any, Any, Any], tuple[Any, ...]], x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def broadcast(f: Callable[..., Any], /, *operands: ArrayLike) -> AbstractArray: ...
 
 def broadcast_arrays(*args: Any, subok: builtins.bool = ...) -> tuple[AbstractArray, ...]: ...
 
@@ -406,8 +445,6 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]: ...
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> AbstractArray: ...
 
 def can_cast(from_: Any, to: Any, /, casting: str = ...) -> builtins.bool: ...
-
-def capture(device: Device | None = ...) -> Graph: ...
 
 cbrt: _Unary
 
@@ -559,8 +596,6 @@ exp2: _Unary
 @_function
 def expand_dims(x: ArrayLike, /, axis: Axis) -> AbstractArray: ...
 
-def explain(x: ArrayLike, *, into: Any = ...) -> Explanation: ...
-
 expm1: _Unary
 
 @_function
@@ -612,8 +647,6 @@ fmod: _Ufunc
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, _R], _R], state: _R) -> _R: ...
 
-def free_memory(device: Device | None = ...) -> None: ...
-
 @_function
 def frexp(x: ArrayLike, /) -> tuple[AbstractArray, AbstractArray]: ...
 
@@ -643,7 +676,7 @@ gamma: _Unary
 
 gcd: _Ufunc
 
-def generic(prototype: Callable[..., Any], arity: int | None = ..., *, wider: builtins.bool = ..., optional: int = ..., operator: builtins.bool = ..., by_type: builtins.bool = ...) -> Generic: ...
+def generic(prototype: Callable[_P, _R], arity: int | None = ..., *, wider: builtins.bool = ..., optional: int = ..., operator: builtins.bool = ..., by_type: builtins.bool = ...) -> _Function[_P, _R]: ...
 
 def genfromtxt(fname: Any, *args: Any, device: Device | None = ..., **kwargs: Any) -> AbstractArray: ...
 
@@ -652,6 +685,8 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: built
 class _Gradient(_Methods):
     @overload
     def __call__(self, f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = ...) -> AbstractArray: ...
+    @overload
+    def __call__(self, f: ArrayLike, *varargs: ArrayLike, axis: tuple[int, int, Unpack[tuple[int, ...]]], edge_order: int = ...) -> tuple[AbstractArray, ...]: ...
     @overload
     def __call__(self, f: ArrayLike, *varargs: ArrayLike, axis: Axis = ..., edge_order: int = ...) -> AbstractArray | Any: ...
 
@@ -699,7 +734,10 @@ def iinfo(type: Any, /) -> IntegerInfo: ...
 
 imag: _Unary
 
-def indices(dimensions: ShapeLike, dtype: DTypeLike = ..., sparse: builtins.bool = ..., *, device: Device | None = ...) -> AbstractArray: ...
+@overload
+def indices(dimensions: ShapeLike, dtype: DTypeLike = ..., sparse: Literal[False] = ..., *, device: Device | None = ...) -> AbstractArray: ...
+@overload
+def indices(dimensions: ShapeLike, dtype: DTypeLike = ..., sparse: builtins.bool = ..., *, device: Device | None = ...) -> tuple[AbstractArray, ...]: ...
 
 @_function
 def inner(a: ArrayLike, b: ArrayLike, /) -> AbstractArray: ...
@@ -756,8 +794,6 @@ def isreal(x: ArrayLike) -> AbstractArray: ...
 
 def isrealobj(x: ArrayLike) -> builtins.bool: ...
 
-def isscalar(element: ArrayLike) -> builtins.bool: ...
-
 def ix_(*args: ArrayLike, device: Device | None = ...) -> tuple[AbstractArray, ...]: ...
 
 @overload
@@ -800,9 +836,12 @@ def linspace(start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bui
 @overload
 def linspace(start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: builtins.bool = ..., *, retstep: Literal[True], dtype: DTypeLike = ..., axis: int = ..., device: Device | None = ...) -> tuple[AbstractArray, AbstractArray]: ...
 
-def load(file: Any, /, name: str | None = ..., *, device: Device | None = ..., mmap: builtins.bool = ..., mmap_mode: str | None = ..., allow_pickle: builtins.bool = ...) -> AbstractArray | Any: ...
-
-def load_program(path: str | os.PathLike[str], device: Device | None = ...) -> LoadedProgram: ...
+@overload
+def load(file: Any, /, name: str, *, mmap: builtins.bool = ..., device: Device | None = ..., mmap_mode: str | None = ..., allow_pickle: builtins.bool = ...) -> AbstractArray: ...
+@overload
+def load(file: Any, /, name: None = ..., *, mmap: Literal[True], device: Device | None = ..., mmap_mode: str | None = ..., allow_pickle: builtins.bool = ...) -> AbstractArray: ...
+@overload
+def load(file: Any, /, name: None = ..., *, mmap: builtins.bool = ..., device: Device | None = ..., mmap_mode: str | None = ..., allow_pickle: builtins.bool = ...) -> AbstractArray | Any: ...
 
 def loadtxt(fname: Any, *args: Any, device: Device | None = ..., **kwargs: Any) -> AbstractArray: ...
 
@@ -828,7 +867,20 @@ logical_xor: _Ufunc
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: builtins.bool = ..., base: Any = ..., dtype: DTypeLike = ..., axis: int = ..., *, device: Device | None = ...) -> AbstractArray: ...
 
-def map(f: Callable[..., Any], *operands: ArrayLike) -> AbstractArray: ...
+@overload
+def map(f: Callable[[Any], complex], x1: ArrayLike, /) -> AbstractArray: ...
+@overload
+def map(f: Callable[[Any], tuple[Any, ...]], x1: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def map(f: Callable[[Any, Any], complex], x1: ArrayLike, x2: ArrayLike, /) -> AbstractArray: ...
+@overload
+def map(f: Callable[[Any, Any], tuple[Any, ...]], x1: ArrayLike, x2: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def map(f: Callable[[Any, Any, Any], complex], x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, /) -> AbstractArray: ...
+@overload
+def map(f: Callable[[Any, Any, Any], tuple[Any, ...]], x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, /) -> tuple[AbstractArray, ...]: ...
+@overload
+def map(f: Callable[..., Any], /, *operands: ArrayLike) -> AbstractArray: ...
 
 def mapreduce(f: Any, op: Any, x: ArrayLike, *, init: Any = ..., axis: Axis = ..., keepdims: builtins.bool = ...) -> AbstractArray: ...
 
@@ -868,11 +920,9 @@ mean: _Mean
 @_function
 def median(a: ArrayLike, axis: Axis = ..., out: Out = ..., overwrite_input: builtins.bool = ..., keepdims: builtins.bool = ...) -> AbstractArray: ...
 
-def memory(device: Device | None = ...) -> Memory: ...
-
 def meshgrid(*arrays: ArrayLike, indexing: str = ..., sparse: builtins.bool = ..., copy: builtins.bool = ...) -> tuple[AbstractArray, ...]: ...
 
-def methods(function: Any) -> MethodTable: ...
+def methods(function: Callable[..., Any]) -> MethodTable: ...
 
 class _Min(_Methods):
     @overload
@@ -895,8 +945,6 @@ def modf(x: ArrayLike, /) -> tuple[AbstractArray, AbstractArray]: ...
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> AbstractArray: ...
 
 multiply: _Ufunc
-
-def namespace(device: Device | None) -> modules.ModuleType: ...
 
 @_function
 def nan_to_num(x: ArrayLike, copy: builtins.bool = ..., nan: float = ..., posinf: Any = ..., neginf: Any = ...) -> AbstractArray: ...
@@ -1119,8 +1167,6 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = ..., sorter: Array
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = ...) -> AbstractArray: ...
 
-def set_memory_limit(limit: int | float | None, device: Device | None = ...) -> None: ...
-
 @_function
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: builtins.bool = ...) -> AbstractArray: ...
 
@@ -1174,8 +1220,6 @@ def stack(arrays: ArrayLike, /, axis: Axis = ..., out: Out = ..., *, dtype: DTyp
 @_function
 def std(x: ArrayLike, /, axis: Axis = ..., dtype: DTypeLike = ..., out: Out = ..., ddof: float | None = ..., keepdims: builtins.bool = ..., *, where: ArrayLike = ..., mean: ArrayLike | None = ..., correction: float | None = ...) -> AbstractArray: ...
 
-def stream(device: Device | None = ..., *, join: builtins.bool = ...) -> Stream: ...
-
 subtract: _Ufunc
 
 class _Sum(_Methods):
@@ -1188,8 +1232,6 @@ sum: _Sum
 
 @_function
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> AbstractArray: ...
-
-def synchronize(device: Device | None = ...) -> None: ...
 
 @_function
 def take(x: ArrayLike, indices: ArrayLike, /, axis: Axis = ..., out: Out = ..., mode: str = ...) -> AbstractArray: ...
@@ -1305,7 +1347,7 @@ class _Where(_Methods):
 
 where: _Where
 
-def which(function: Any, *args: Any) -> Method: ...
+def which(function: Callable[..., Any], *args: object) -> Method: ...
 
 def while_loop(condition: Callable[[_R], Any], body: Callable[[_R], _R], state: _R) -> _R: ...
 

@@ -22,6 +22,8 @@ with _loading.lock:  # (before the locks of the modules)
     from mirabelle.arraytypes.duals.base import DualError
     from mirabelle.arraytypes.duals.rules import differentiable, rule
 
+_loading.arrays_come(__name__)
+
 __all__ = [
     "DualError",
     "chunk_bytes",

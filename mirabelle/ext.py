@@ -41,6 +41,7 @@ _LATER = {
     "mirabelle.backends.explain": "broadcasted",
 }
 
+_loading.arrays_come(__name__)
 __all__ = [
     "AbstractArray",
     "Broadcasted",

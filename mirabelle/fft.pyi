@@ -2,8 +2,10 @@
 import builtins
 import os
 import types as modules
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic as Parametrised, Literal, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import (
+    Any, Concatenate, Generic as Parametrised, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, overload
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,9 @@ from mirabelle.arraytypes.annotations import ArrayLike, Device, DTypeLike
 from mirabelle.dispatch.generic import GenericFunction
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
 _Ts = TypeVarTuple("_Ts")
 _Made = TypeVar("_Made", bound=AbstractArray)
 

@@ -2,8 +2,10 @@
 import builtins
 import os
 import types as modules
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic as Parametrised, Literal, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import (
+    Any, Concatenate, Generic as Parametrised, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, overload
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,9 @@ from mirabelle.arraytypes.functions.lapack import LinAlgError as LinAlgError
 from mirabelle.dispatch.errors import ConvergenceWarning as ConvergenceWarning
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
 _Ts = TypeVarTuple("_Ts")
 _Made = TypeVar("_Made", bound=AbstractArray)
 
@@ -71,13 +75,13 @@ def diagonal(x: ArrayLike, /, *, offset: int = ...) -> AbstractArray: ...
 def eig(x: ArrayLike, /) -> EigResult: ...
 
 @_function
-def eigh(x: ArrayLike, /, *, UPLO: str = ...) -> EighResult: ...
+def eigh(x: ArrayLike, /, UPLO: str = ...) -> EighResult: ...
 
 @_function
 def eigvals(x: ArrayLike, /) -> AbstractArray: ...
 
 @_function
-def eigvalsh(x: ArrayLike, /, *, UPLO: str = ...) -> AbstractArray: ...
+def eigvalsh(x: ArrayLike, /, UPLO: str = ...) -> AbstractArray: ...
 
 @_function
 def expm(A: ArrayLike, /) -> AbstractArray: ...
@@ -165,9 +169,11 @@ def polar(a: ArrayLike, /, *, side: str = ...) -> tuple[AbstractArray, AbstractA
 
 class _Qr(_Methods):
     @overload
-    def __call__(self, x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = ...) -> QRResult: ...
+    def __call__(self, x: ArrayLike, /, mode: Literal["reduced", "complete"] = ...) -> QRResult: ...
     @overload
-    def __call__(self, x: ArrayLike, /, *, mode: str) -> Any: ...
+    def __call__(self, x: ArrayLike, /, mode: Literal["r"]) -> AbstractArray: ...
+    @overload
+    def __call__(self, x: ArrayLike, /, mode: str) -> QRResult | AbstractArray: ...
 
 qr: _Qr
 
@@ -188,9 +194,13 @@ def sqrtm(A: ArrayLike, /) -> AbstractArray: ...
 
 class _Svd(_Methods):
     @overload
-    def __call__(self, x: ArrayLike, /, *, full_matrices: builtins.bool = ..., compute_uv: Literal[True] = ..., hermitian: builtins.bool = ...) -> SVDResult: ...
+    def __call__(self, x: ArrayLike, /, full_matrices: builtins.bool = ..., compute_uv: Literal[True] = ..., hermitian: builtins.bool = ...) -> SVDResult: ...
     @overload
-    def __call__(self, x: ArrayLike, /, *, full_matrices: builtins.bool = ..., compute_uv: builtins.bool, hermitian: builtins.bool = ...) -> Any: ...
+    def __call__(self, x: ArrayLike, /, full_matrices: builtins.bool, compute_uv: Literal[False], hermitian: builtins.bool = ...) -> AbstractArray: ...
+    @overload
+    def __call__(self, x: ArrayLike, /, full_matrices: builtins.bool = ..., *, compute_uv: Literal[False], hermitian: builtins.bool = ...) -> AbstractArray: ...
+    @overload
+    def __call__(self, x: ArrayLike, /, full_matrices: builtins.bool = ..., compute_uv: builtins.bool = ..., hermitian: builtins.bool = ...) -> SVDResult | AbstractArray: ...
 
 svd: _Svd
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,8 @@ def takes(said, x):
     if isinstance(x, str):
         return "str" in said or "Literal" in said or "Device" in said
     if isinstance(x, mb.AbstractArray):
-        return said in ("Out", "_Made", "_R")
+        dense = "DenseArray" in said and isinstance(x, mb.types.DenseArray)
+        return dense or said in ("Out", "_Made", "_R", "AbstractArray")
     if isinstance(x, bool):
         return repr(x) in said if "Literal" in said else "bool" in said
     if isinstance(x, (int, np.integer)):
@@ -287,12 +289,16 @@ def test_a_notebook_completes_names_and_parameters(tmp_path):
 
 # What editors that look at the source know of a call that was not made.
 INFERRED = ["mb.zeros(3)", "mb.asarray([1])", "mb.eye(3)", "mb.concatenate([x])", "mb.sum(x)", "x.T",
-            "mb.zeros(3).T", "mb.zeros(3).sum()", "mb.linalg.cho_solve(x, x)", "mb.fft.fftfreq(3)"]  # fmt: skip
+            "mb.zeros(3).T", "mb.zeros(3).sum()", "mb.linalg.cho_solve(x, x)", "mb.fft.fftfreq(3)",
+            "mb.linalg.qr(A)[0]", "mb.linalg.qr(A).Q", "mb.linalg.svd(A).S", "mb.linalg.eigh(A).eigenvalues",
+            "mb.where(x > 0, x, x)", "mb.unique(x)", "mb.linspace(0, 1, 3)", "mb.split(x, 3)[0]",
+            "mb.meshgrid(x, x)[0]", "mb.nonzero(x)[0]", "mb.histogram(x)[0]", "mb.linalg.cg(A, x)[0]",
+            "mb.load('x')", "mb.gradient(x)"]  # fmt: skip
 INFER = """
 import json, sys
 import jedi
 import mirabelle as mb
-scope = [{"mb": mb, "x": mb.zeros(3)}]
+scope = [{"mb": mb, "x": mb.zeros(3), "A": mb.eye(3)}]
 found = {t: jedi.Interpreter(f"{t}.", scope).complete() for t in json.loads(sys.argv[1])}
 print(json.dumps({t: [c.name for c in completions] for t, completions in found.items()}))
 """
@@ -312,6 +318,89 @@ def test_jedi_completes_what_calls_give(tmp_path):
     said = subprocess.run(command, check=True, capture_output=True, text=True, env=env, cwd=tmp_path).stdout
     lost = [t for t, names in json.loads(said.splitlines()[-1]).items() if not {"sum", "reshape"} <= {*names}]
     assert lost == []
+
+
+# Functions that give whatever there is: a view of some backend, what another library calls a mesh or a matrix.
+ANYTHING = {
+    "ext.lower", "autodiff.value", "meshdata.from_petsc", "meshdata.to_petsc", "meshdata.read_meshio",
+}  # fmt: skip
+
+
+def test_each_public_function_says_what_it_gives():
+    silent = []
+    for space in (
+        "",
+        "autodiff",
+        "compiling",
+        "distributed",
+        "ext",
+        "fft",
+        "lib",
+        "linalg",
+        "meshdata",
+        "random",
+    ):
+        module = importlib.import_module(f"mirabelle.{space}".rstrip("."))
+        for name in getattr(module, "__all__", dir(module)):
+            f = getattr(module, name)
+            if isinstance(f, type) or not str(getattr(f, "__module__", "")).startswith("mirabelle"):
+                continue
+            if callable(f) and not name.startswith("_") and f"{space}.{name}" not in ANYTHING:
+                said = inspect.signature(f).return_annotation
+                silent += [f"{space}.{name}"] * (
+                    said is P.empty or said in (inspect.Signature.empty, "Any", Any)
+                )
+    assert silent == []
+
+
+def test_signatures_name_what_comes_back():
+    """(Of those that return several arrays the source says which; the others' docstrings say it.)"""
+
+    def gives(f):
+        return re.sub(
+            r"mirabelle[.]", "", inspect.formatannotation(inspect.signature(f).return_annotation)
+        ).strip("'")
+
+    assert gives(mb.linalg.qr) == "QRResult | AbstractArray"
+    assert gives(mb.linalg.eigh) == "EighResult"
+    assert gives(mb.split) == gives(mb.hsplit) == "list[AbstractArray]"
+    assert gives(mb.histogram) == "tuple[AbstractArray, AbstractArray]"
+    assert gives(mb.where) == "Union[AbstractArray, tuple[AbstractArray, ...]]"
+    assert gives(mb.linspace) == "AbstractArray | tuple[AbstractArray, AbstractArray]"
+    assert gives(mb.load) == "AbstractArray | dict[str, AbstractArray]"
+    assert gives(mb.to_numpy) == "np.ndarray"
+    assert gives(mb.place) == "Place"
+
+
+def test_numpys_order_of_options_of_decompositions():
+    A = mb.HostArray([[3.0, 0.0, 1.0], [0.0, 4.0, 2.0]])
+    B = np.array([[2.0, 1.0], [7.0, 3.0]])
+    numpys = np.linalg.svd(np.asarray(A), False)
+    assert [x.shape for x in mb.linalg.svd(A, False)] == [x.shape for x in numpys]
+    assert np.allclose(mb.linalg.svd(A, True, False), numpys.S)
+    assert np.allclose(abs(mb.linalg.qr(A, "r")), abs(np.linalg.qr(np.asarray(A), "r")))
+    assert np.allclose(mb.linalg.eigh(mb.HostArray(B), "U").eigenvalues, np.linalg.eigvalsh(B, "U"))
+    assert np.allclose(mb.linalg.eigvalsh(mb.HostArray(B), "L"), np.linalg.eigvalsh(B, "L"))
+    with pytest.raises(TypeError, match="svd\\(\\) takes x, full_matrices, compute_uv, hermitian; not 5"):
+        mb.linalg.svd(A, True, True, False, 3)
+
+
+def test_operators_keep_what_the_checker_is_told_that_they_keep():
+    """What arraytypes/kepttypes.py says of operators, with numbers of Python and arrays of the same type."""
+    import operator as o
+
+    for kind in (mb.HostArray, mb.RefArray):
+        for dtype in ("f8", "c16", "f4", "c8", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"):
+            x = kind(np.arange(1, 4), dtype)
+            real, whole = dtype[0] != "c", dtype[0] in "iu"
+            others = [2, x, *[1.5] * (not whole)]
+            ops = [o.add, o.sub, o.mul, *[o.mod, o.floordiv] * real, *[o.truediv, o.pow] * (not whole)]
+            for other in others:
+                for op in ops:
+                    made = op(x, other), op(other, x)
+                    assert all(isinstance(y, kind) and y.dtype == x.dtype for y in made), (kind, dtype, op)
+            for y in (x @ x, -x, +x):
+                assert isinstance(y, kind) and y.dtype == x.dtype
 
 
 def test_methods_say_what_they_do():

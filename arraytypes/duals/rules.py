@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
+F = TypeVar("F", bound=Callable[..., Any])
 # Of scalar functions, those that are broadcast: a function of the operands, written with array functions, that
 # returns the derivative by each (one, or a tuple).
 SCALAR_RULES: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
@@ -18,7 +19,7 @@ SCALAR_RULES: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] 
 forgetting: list[Callable[[], None]] = []
 
 
-def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any]:
+def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[F], F]:
     """Say what the derivative of a function is; `f` is one of three kinds.
 
     Parameters
@@ -57,7 +58,7 @@ def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any
     It is called once for each direction; with `batched=True` once, with tangents of one axis more, in front.
     """
 
-    def register(derivative: Callable[..., Any]) -> Callable[..., Any]:
+    def register(derivative: F) -> F:
         from mirabelle.arraytypes.duals.elementwise import CONSTANT, DERIVATIVES
 
         for forget in forgetting:
@@ -89,7 +90,7 @@ def _picked(derivative: Callable[..., Any], i: int) -> Callable[..., Any]:
 
 
 @explained
-def differentiable(f: Callable[..., Any]) -> Any:
+def differentiable(f: Callable[..., Any]) -> verbs.Generic:
     """A function of arrays that can be given a derivative: a generic function whose general method is `f`.
 
     It is dispatched on all of its positional parameters that have no default. Without a rule it is

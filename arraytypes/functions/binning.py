@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library, recording
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.dispatch import verbs
@@ -23,7 +24,7 @@ def _list(result: Any) -> tuple[Any, list[Any]]:
 @array_function
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any]:
+) -> tuple[AbstractArray, AbstractArray]:
     """How many elements fall into each bin, and the edges of the bins.
 
     Parameters
@@ -125,7 +126,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 @array_function(arity=2)
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any, Any]:
+) -> tuple[AbstractArray, AbstractArray, AbstractArray]:
     """How many points (x, y) fall into each cell, and the edges of the cells along both axes.
 
     Parameters
@@ -164,7 +165,7 @@ def histogram2d(
 @explained
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, list[Any]]:
+) -> tuple[AbstractArray, list[AbstractArray]]:
     """How many points fall into each cell of a grid, and the edges of the cells along each axis.
 
     `sample` is an array of points (its rows), or a sequence of the coordinates along each axis.

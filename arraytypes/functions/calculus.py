@@ -30,7 +30,9 @@ def _at(ndim: int, axis: int, part: Any) -> tuple[Any, ...]:
 
 
 @array_function
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(
+    f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1
+) -> AbstractArray | tuple[AbstractArray, ...]:
     """The derivative along each axis (or the given ones): central differences, one-sided at the edges.
 
     `varargs` are the spacing: one number, or for each axis a number or the coordinates.

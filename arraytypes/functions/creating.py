@@ -155,7 +155,9 @@ def triu(x: Any, /, k: int = 0) -> Any:
 
 
 @explained
-def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Any, ...]:
+def meshgrid(
+    *arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True
+) -> tuple[AbstractArray, ...]:
     """Coordinates of a grid: for each vector an array in which it runs along its own dimension.
 
     `indexing="xy"` lets the first vector run along the second dimension, as in plots; "ij" along the

@@ -13,6 +13,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.functions.lapack import adjoint, call, check_matrices, check_square
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
 
 
 class EigResult(NamedTuple):
@@ -71,8 +72,9 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     return call("cholesky", "linalg.cholesky", x, upper=bool(upper))
 
 
+@keyword_only("mode")
 @array_function
-def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+def qr(x: Any, /, mode: str = "reduced") -> QRResult | AbstractArray:
     """x = Q R with orthonormal columns in Q and an upper triangular R.
 
     `mode` is "reduced", "complete" (a square Q), or "r" (R alone).
@@ -109,7 +111,7 @@ def _complex(dtype: Any) -> np.dtype:
 
 
 @array_function
-def eig(x: Any, /) -> Any:
+def eig(x: Any, /) -> EigResult:
     """Eigenvalues and eigenvectors of square matrices, always complex.
 
     Parameters
@@ -162,8 +164,9 @@ def eigvals(x: Any, /) -> Any:
     return verbs.astype(values, _complex(values.dtype), copy=False)
 
 
+@keyword_only("UPLO")
 @array_function
-def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
     """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices, of which one triangle is read.
 
     Parameters
@@ -189,8 +192,9 @@ def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
     return EighResult(*call("eigh", "linalg.eigh", x, UPLO=_triangle("eigh", UPLO)))
 
 
+@keyword_only("UPLO")
 @array_function
-def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Any:
+def eigvalsh(x: Any, /, UPLO: str = "L") -> Any:
     """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
     Parameters
@@ -221,8 +225,11 @@ def _triangle(name: str, given: str) -> str:
     return str(given).upper()
 
 
+@keyword_only("full_matrices", "compute_uv", "hermitian")
 @array_function
-def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVDResult | AbstractArray:
     """x = U diag(S) Vh, with orthonormal columns in U and rows in Vh, and S not negative, descending.
 
     Parameters
@@ -285,7 +292,7 @@ def svdvals(x: Any, /) -> Any:
 
 
 @array_function
-def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
+def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> tuple[AbstractArray, ...]:
     """a = P L U with a permutation P, a unit lower and an upper triangular matrix.
 
     `permute_l` gives (P L, U); `p_indices` gives the rows as indices: a = L[p] @ U.
@@ -318,7 +325,9 @@ def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
 
 
 @array_function
-def ldl(a: Any, /, *, lower: bool = True, hermitian: bool = True) -> Any:
+def ldl(
+    a: Any, /, *, lower: bool = True, hermitian: bool = True
+) -> tuple[AbstractArray, AbstractArray, AbstractArray]:
     """a = L D Lᴴ of a symmetric (Hermitian) matrix, definite or not: L, D and the permutation.
 
     `L[perm]` is triangular, D has blocks of one or two rows.
@@ -351,7 +360,7 @@ def ldl(a: Any, /, *, lower: bool = True, hermitian: bool = True) -> Any:
 
 
 @array_function
-def schur(a: Any, /, *, output: str = "real") -> Any:
+def schur(a: Any, /, *, output: str = "real") -> tuple[AbstractArray, AbstractArray]:
     """a = Z T Zᴴ with a unitary Z and an upper triangular T: (T, Z).
 
     Of a real matrix T has blocks of two rows for pairs of complex eigenvalues; `output="complex"`
@@ -385,7 +394,7 @@ def schur(a: Any, /, *, output: str = "real") -> Any:
 
 
 @array_function
-def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
+def hessenberg(a: Any, /, *, calc_q: bool = False) -> AbstractArray | tuple[AbstractArray, AbstractArray]:
     """a = Q H Qᴴ with a unitary Q and an H that is zero below its first subdiagonal.
 
     H alone, or (H, Q) with `calc_q=True`.
@@ -414,7 +423,7 @@ def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
 
 
 @array_function
-def polar(a: Any, /, *, side: str = "right") -> Any:
+def polar(a: Any, /, *, side: str = "right") -> tuple[AbstractArray, AbstractArray]:
     """a = U P (or, for the left side, a = P U) with orthonormal U and positive semi-definite P: (U, P).
 
     Parameters

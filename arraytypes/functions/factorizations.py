@@ -546,7 +546,7 @@ class Eigen(Factorization):
 
 
 @array_function
-def factorize(A: Any, /) -> Any:
+def factorize(A: Any, /) -> Factorization:
     """The factorisation that suits a matrix, for solving with it more than once.
 
     Triangular matrices are used as they are; symmetric (Hermitian) ones are factored by Cholesky if

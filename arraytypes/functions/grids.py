@@ -68,7 +68,9 @@ ogrid = Grid(np.ogrid)
 
 @creates
 @explained
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
+def indices(
+    dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None
+) -> AbstractArray | tuple[AbstractArray, ...]:
     """The index of each place of a shape along each dimension; with `sparse`, a tuple of arrays that stretch.
 
     Parameters
@@ -377,7 +379,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 @creates
 @explained
-def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
+def ix_(*args: Any, device: Any = None) -> tuple[AbstractArray, ...]:
     """Index vectors shaped so that together they pick a grid: x[mb.ix_(rows, columns)].
 
     Parameters
@@ -425,7 +427,7 @@ def _tuple(arrays: Any, device: Any) -> tuple[Any, ...]:
 
 @creates
 @explained
-def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[AbstractArray, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size `n`.
 
     Parameters
@@ -452,7 +454,7 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...
 
 
 @explained
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: Any) -> tuple[AbstractArray, ...]:
     """The indices of the main diagonal of `arr`, at its place.
 
     Parameters
@@ -481,7 +483,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 @creates
 @explained
-def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
+def tril_indices(
+    n: int, k: int = 0, m: Any = None, *, device: Any = None
+) -> tuple[AbstractArray, AbstractArray]:
     """The indices of the elements at and below the k-th diagonal of an n by m matrix.
 
     Parameters
@@ -512,7 +516,9 @@ def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
 
 @creates
 @explained
-def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
+def triu_indices(
+    n: int, k: int = 0, m: Any = None, *, device: Any = None
+) -> tuple[AbstractArray, AbstractArray]:
     """The indices of the elements at and above the k-th diagonal of an n by m matrix.
 
     Parameters
@@ -542,7 +548,7 @@ def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
 
 
 @explained
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[AbstractArray, AbstractArray]:
     """The indices of the elements at and below the k-th diagonal of the matrix `arr`.
 
     Parameters
@@ -569,7 +575,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 @explained
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[AbstractArray, AbstractArray]:
     """The indices of the elements at and above the k-th diagonal of the matrix `arr`.
 
     Parameters

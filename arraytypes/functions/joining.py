@@ -267,7 +267,7 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Abstra
         quick = at_once(tup, 0 if tup[0].ndim == 1 else 1)
         if quick is not None:
             return quick
-    parts = [atleast_1d(x) for x in alike("hstack", tup)]
+    parts: list[Any] = [atleast_1d(x) for x in alike("hstack", tup)]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
@@ -660,7 +660,7 @@ def _moved_first_to(axis: int, ndim: int) -> tuple[int, ...]:
 
 
 @array_function
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[AbstractArray]:
     """Parts along an axis: so many of nearly equal length, or cut at the given indices. Views.
 
     Parameters
@@ -715,7 +715,7 @@ def _cuts(sections: Any, n: int) -> list[Any]:
 
 
 @array_function
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[AbstractArray]:
     """Parts of equal length along an axis, or cut at the given indices. Views.
 
     Parameters
@@ -747,7 +747,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def _splitter(name: str, least: int, axis: Callable[[int], int], meaning: str) -> Any:
-    def prototype(ary: Any, indices_or_sections: Any) -> list[Any]:
+    def prototype(ary: Any, indices_or_sections: Any) -> list[AbstractArray]:
         if ary.ndim < least:
             raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
         return split(ary, indices_or_sections, axis(ary.ndim))  # type: ignore[no-any-return]

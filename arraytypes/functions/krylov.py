@@ -97,7 +97,7 @@ def cg(
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[int, float], Any] | None = None,
-) -> tuple[Any, SolverInfo]:
+) -> tuple[AbstractArray, SolverInfo]:
     """The x with A x = b for a symmetric (Hermitian) positive definite A, by conjugate gradients.
 
     `A` is anything that `@` takes, or a function that returns A x. `b` is a vector, or an array of any shape
@@ -153,7 +153,7 @@ def minres(
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[int, float], Any] | None = None,
-) -> tuple[Any, SolverInfo]:
+) -> tuple[AbstractArray, SolverInfo]:
     """The x with A x = b for a symmetric (Hermitian) A, definite or not, by minimal residuals.
 
     Arguments are those of `mb.linalg.cg`; `M` must be positive definite. Of a singular A that cannot reach `b`
@@ -208,7 +208,7 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[int, float], Any] | None = None,
-) -> tuple[Any, SolverInfo]:
+) -> tuple[AbstractArray, SolverInfo]:
     """The x with A x = b for any square A, by generalised minimal residuals.
 
     Arguments are those of `mb.linalg.cg`. After `restart` turns, each of which keeps a vector, it starts again

@@ -183,7 +183,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 @keyword_only("axis")
 @array_function
-def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
+def unstack(x: Any, /, axis: Any = 0) -> tuple[AbstractArray, ...]:
     """The parts of `x` along an axis, without it: a tuple of views (of numbers, if there is one axis).
 
     Parameters
@@ -236,7 +236,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @explained
-def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: Any) -> tuple[AbstractArray, ...]:
     """Arrays stretched to the shape they have together: read-only views, or what has that shape itself.
 
     Parameters

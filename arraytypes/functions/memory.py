@@ -262,7 +262,7 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 
 
 @explained
-def common_type(*arrays: Any) -> Any:
+def common_type(*arrays: Any) -> type[np.inexact[Any]]:
     """The floating-point or complex type that holds the elements of all arrays.
 
     Parameters

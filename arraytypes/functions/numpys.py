@@ -63,7 +63,7 @@ def errstate(**options: Any) -> np.errstate:
     return np.errstate(**options)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Is it a number of Python or NumPy? An array of no dimensions is an array.
 
     Parameters
@@ -109,7 +109,7 @@ def isfortran(a: Any) -> bool:
 
 
 @explained
-def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], AbstractArray]]:
     """Each place of an array with its element.
 
     Parameters
@@ -134,7 +134,9 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 @creates
 @explained
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None) -> tuple[Any, ...]:
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None
+) -> tuple[AbstractArray, ...]:
     """Where a function such as `mb.triu` leaves an n by n matrix as it is.
 
     Parameters

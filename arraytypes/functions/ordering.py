@@ -298,7 +298,7 @@ def _inside(name: str, i: Any, n: int, otherwise: str) -> Any:
 
 
 @array_function
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[AbstractArray, ...]:
     """Indices of all elements in a row as indices along each dimension.
 
     Parameters

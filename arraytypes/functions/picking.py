@@ -241,7 +241,7 @@ def add_at(x: Any, index: Any, values: Any, /) -> None:
 
 
 @array_function
-def nonzero(x: Any, /) -> tuple[Any, ...]:
+def nonzero(x: Any, /) -> tuple[AbstractArray, ...]:
     """Where the elements are not zero: an array of indices for each dimension.
 
     Parameters

@@ -69,7 +69,7 @@ def polyval(p: Any, x: Any) -> Any:
 @explained
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
-) -> Any:
+) -> AbstractArray | tuple[Any, ...]:
     """The polynomial of degree `deg` that fits the points (x, y) best, by least squares.
 
     Parameters
@@ -237,7 +237,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 @array_function(arity=2)
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: Any, v: Any) -> tuple[AbstractArray, AbstractArray]:
     """Quotient and remainder of two polynomials.
 
     Parameters

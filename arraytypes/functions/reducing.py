@@ -285,7 +285,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 @array_function
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
-) -> Any:
+) -> AbstractArray | tuple[AbstractArray, AbstractArray]:
     """The weighted mean; with `returned`, also the sum of the weights.
 
     Parameters

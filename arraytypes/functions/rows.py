@@ -93,7 +93,7 @@ def _piece(p: Any, ndim: int, begin: int, device: Any, like: Any) -> Any:
     if isinstance(p, slice):
         start = 0 if p.start is None else p.start
         if isinstance(p.step, complex):
-            x = linspace(start, p.stop, int(abs(p.step)), device=device)
+            x: Any = linspace(start, p.stop, int(abs(p.step)), device=device)
         elif p.stop is None:
             raise TypeError(f"A slice in brackets of pieces has an end: {start}:stop, not {start}:.")
         else:

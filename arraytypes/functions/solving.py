@@ -180,7 +180,7 @@ def det(x: Any, /) -> Any:
 
 
 @array_function
-def slogdet(x: Any, /) -> Any:
+def slogdet(x: Any, /) -> SlogdetResult:
     """Sign and logarithm of determinants, which may be too large or small for a number.
 
     Parameters
@@ -206,7 +206,7 @@ def slogdet(x: Any, /) -> Any:
 
 
 @array_function(arity=2)
-def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
+def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LstsqResult:
     """The x for which ‖a x - b‖ is least, and of several the shortest.
 
     `residuals` are the squared distances; they are empty where the rank is below the number of
@@ -358,7 +358,7 @@ def solve_triangular(
 
 
 @array_function
-def lu_factor(a: Any, /) -> Any:
+def lu_factor(a: Any, /) -> tuple[AbstractArray, AbstractArray]:
     """The factors of a = P L U in one matrix, and the rows that were swapped: for `lu_solve`.
 
     Parameters
@@ -420,7 +420,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> AbstractArray:
 
 
 @array_function
-def cho_factor(a: Any, /, lower: bool = False) -> Any:
+def cho_factor(a: Any, /, lower: bool = False) -> tuple[AbstractArray, bool]:
     """The triangular factor of a positive definite matrix, and which triangle it is: for `cho_solve`.
 
     Parameters

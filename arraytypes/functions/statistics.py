@@ -25,7 +25,7 @@ def _as_rows(m: Any, rowvar: bool, name: str) -> Any:
             f"{name} has more than 2 dimensions: its shape is {m.shape}, and a covariance is that of rows of "
             f"observations. Make them rows: `mb.reshape({name}, ({name}.shape[0], -1))`."
         )
-    rows = atleast_2d(m)
+    rows: Any = atleast_2d(m)
     # (One row of the second argument is one variable, whatever `rowvar` says.)
     standing = m.ndim != 1 if name == "m" else rows.shape[0] != 1
     return verbs.permute_dims(rows, (1, 0)) if standing and not rowvar else rows

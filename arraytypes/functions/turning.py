@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import fitting
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import DenseArray
@@ -274,7 +275,7 @@ def in_order(x: Any, order: Any, do: Any) -> Any:
 
 
 @explained
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: Any) -> AbstractArray | tuple[AbstractArray, ...]:
     """Each array with at least one dimension: views.
 
     Parameters
@@ -298,7 +299,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 @explained
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: Any) -> AbstractArray | tuple[AbstractArray, ...]:
     """Each array with at least two dimensions, new ones first: views.
 
     Parameters
@@ -322,7 +323,7 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 @explained
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: Any) -> AbstractArray | tuple[AbstractArray, ...]:
     """Each array with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
     Parameters

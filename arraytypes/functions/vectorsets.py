@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.functions.picking import take
@@ -20,7 +21,7 @@ from mirabelle.dispatch import verbs
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
-) -> Any:  # fmt: skip
+) -> AbstractArray | tuple[AbstractArray, ...]:  # fmt: skip
     """The sorted elements (or slices along an axis), each once; where they first stand, where each
     element went, and how often each stood, if asked for.
 
@@ -91,7 +92,9 @@ def _arrays(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @array_function(arity=2)
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> AbstractArray | tuple[AbstractArray, AbstractArray, AbstractArray]:
     """The sorted elements of both; with `return_indices`, also where they first stand in each.
 
     Parameters

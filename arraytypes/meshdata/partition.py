@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 
-def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None) -> Any:
+def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None) -> Table | dict[str, Table]:
     """The rank, from 0 to n - 1, of the process that gets each cell.
 
     `method` is "metis" (few points between parts; `pip install pymetis`) or "hilbert" (pieces of Hilbert's

@@ -18,7 +18,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from mirabelle.arraytypes.programs.outsidevalues import (
     rebinds,
     rebound_outside,
 )
-from mirabelle.arraytypes.programs.passes import chosen_passes
+from mirabelle.arraytypes.programs.passes import Pass, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
 from mirabelle.arraytypes.programs.program import Probe, Program, Resized
 from mirabelle.arraytypes.programs.rewritten import rewritten
@@ -550,17 +550,41 @@ class _Call:
         return args, {k: x.value if type(x) is Static else x for k, x in self.kwargs.items()}
 
 
+@overload
+def compile(
+    f: Callable[..., Any],
+    /,
+    *,
+    static: Iterable[str] = (),
+    passes: str | Iterable[str | Pass] | None = None,
+    assume_finite: bool = False,
+    whole: bool = False,
+    schedule: Schedule | None = None,
+    sizes: str = "each",
+) -> Compiled: ...
+@overload
+def compile(
+    f: None = None,
+    /,
+    *,
+    static: Iterable[str] = (),
+    passes: str | Iterable[str | Pass] | None = None,
+    assume_finite: bool = False,
+    whole: bool = False,
+    schedule: Schedule | None = None,
+    sizes: str = "each",
+) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(
     f: Callable[..., Any] | None = None,
     /,
     *,
     static: Iterable[str] = (),
-    passes: Any = None,
+    passes: str | Iterable[str | Pass] | None = None,
     assume_finite: bool = False,
     whole: bool = False,
     schedule: Schedule | None = None,
     sizes: str = "each",
-) -> Any:
+) -> Compiled | Callable[[Callable[..., Any]], Compiled]:
     """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and
     shapes.
 

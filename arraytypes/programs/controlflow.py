@@ -17,7 +17,7 @@ trip to trip and has its last contents afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,8 +32,14 @@ from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.dispatch import policy, verbs
 from mirabelle.dispatch.misuse import explained
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
-def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
+# A state, or what a branch gives.
+S = TypeVar("S")
+
+
+def while_loop(condition: Callable[[S], Any], body: Callable[[S], S], state: S) -> S:
     """Repeat `state = body(state)` while `condition(state)` holds.
 
     The state is an array, a number, or a nest of tuples, lists, dictionaries and dataclasses of these. In a
@@ -73,7 +79,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], stat
     return state
 
 
-def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: Any) -> Any:
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body: Callable[[Any, S], S], state: S) -> S:
     """Repeat `state = body(i, state)` for i from `lower` up to but not `upper`.
 
     The bounds are integers, or integer arrays of no dimensions; `i` is such an array, too. The state is as in
@@ -121,7 +127,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: An
 
 
 @explained
-def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Any) -> Any:
+def cond(predicate: ArrayLike, if_true: Callable[..., S], if_false: Callable[..., S], *operands: Any) -> S:
     """`if_true(*operands)` if the predicate holds, else `if_false(*operands)`.
 
     In a compiled program both are captured, one is run, and their results have the same shapes and dtypes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from mirabelle.arraytypes.programs.subgraphs import copied, cut, in_order
 from mirabelle.arraytypes.programs.traced import Traced, handle
 from mirabelle.arraytypes.programs.watching import Watch, current_program, hold
 from mirabelle.dispatch import verbs
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Outlined:
@@ -164,7 +166,7 @@ def _exchanged(nest: Any, arrays: list[Any], given: list[Any], family: Any) -> A
         exchange.reset(token)
 
 
-def outline(f: Callable[..., Any]) -> Any:
+def outline(f: F) -> F:
     """A function that a compiled program captures once, and not again for each of its calls.
 
     It may do what compiled functions do. Outside of programs it is the function itself.
@@ -195,7 +197,8 @@ def outline(f: Callable[..., Any]) -> Any:
     """
     if not callable(f):
         raise TypeError(f"mb.ext.outline takes a function, not {f!r}: `@mb.ext.outline` above a `def`.")
-    return f if isinstance(f, Outlined) else Outlined(f)
+    made: Any = f if isinstance(f, Outlined) else Outlined(f)
+    return made  # type: ignore[no-any-return]
 
 
 __all__ = ["Outline", "Outlined", "outline"]

@@ -24,7 +24,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,9 @@ from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
 from mirabelle.arraytypes.programs.validity import InvalidNode
 from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
 from mirabelle.dispatch import loading, verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 FORMAT, VERSION = "mirabelle program", 2
 _PROGRAM = "program.json"
@@ -189,7 +192,7 @@ def _write(path: Path, text: bytes, data: list[np.ndarray]) -> None:
 # Loading
 
 
-def load_program(path: str | os.PathLike[str], device: Any = None) -> LoadedProgram:
+def load_program(path: str | os.PathLike[str], device: Device | None = None) -> LoadedProgram:
     """The program in a file that `Program.save` wrote, to be called like the function it was made of.
 
     It runs on arrays of the type it was made for, or on those that `device` names: an array type, or a place.

@@ -286,7 +286,7 @@ class Structured(AbstractArray):
         return self._shape
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[AbstractArray, ...]:
         """The arrays it stores."""
         return self._parts
 

@@ -272,7 +272,7 @@ def joined(pieces: list[Any], axis: int = 0) -> Any:
 
 
 @explained
-def block_diagonal(*blocks: Any) -> Any:
+def block_diagonal(*blocks: Any) -> AbstractArray:
     """The matrix of these blocks along its diagonal as a `BlockDiagonal`; of one matrix, the matrix.
 
     Block diagonal matrices among them give their blocks, and a stack is equally large blocks. (A

@@ -217,7 +217,7 @@ def solved(x: Any, factors: Factorization | None, b: Any, turned: bool) -> Any:
 
 
 @array_function
-def inverse(A: Any, /) -> Any:
+def inverse(A: Any, /) -> AbstractArray:
     """The inverse as what it is most simply: an `Inverse` that solves, or one of A's own type.
 
     The inverse of an inverse is the matrix; that of a Kronecker product or of a block diagonal matrix

@@ -232,7 +232,7 @@ def flattened(cls: Any, parts: tuple[Any, ...]) -> list[Any]:
 
 
 @explained
-def kronecker(*factors: Any) -> Any:
+def kronecker(*factors: Any) -> AbstractArray:
     """The Kronecker product of matrices as a `Kronecker`, or as what it is more simply.
 
     Factors that are products give their factors; one of Identities is an Identity, one with Zeros is

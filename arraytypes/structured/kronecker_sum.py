@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build, join_families
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -141,7 +142,7 @@ class KroneckerSum(Factored):
 
 
 @explained
-def kronecker_sum(*matrices: Any) -> Any:
+def kronecker_sum(*matrices: Any) -> AbstractArray:
     """The Kronecker sum of square matrices as a `KroneckerSum`, or as what it is more simply.
 
     Parameters

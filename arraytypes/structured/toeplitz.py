@@ -112,7 +112,7 @@ class ByDiagonals(Structured):
             for k, part in zip(x.offsets, x.parts, strict=True):
                 if part.size:
                     at = x.order - 1 - k
-                    verbs.assign(made[at : at + 1], part.value)
+                    verbs.assign(made[at : at + 1], part.value)  # type: ignore[attr-defined]
             return (made,)
         return NotImplemented
 

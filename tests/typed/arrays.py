@@ -24,9 +24,9 @@ def dtypes(a: mb.HostArray[mb.float64], b: mb.AbstractArray) -> None:
     _ = [mb.types.Transpose[mb.HostArray], mb.Diagonal[mb.HostArray[mb.float64]]]
 
 
-assert_type(x + 1, mb.AbstractArray)
-assert_type(2 - x, mb.AbstractArray)
-assert_type(x @ x, mb.AbstractArray)
+assert_type(x + 1, mb.HostArray[Any])
+assert_type(2 - x, mb.HostArray[Any])
+assert_type(x @ x, mb.HostArray[Any])
 assert_type(x**2 / (1 + abs(-x)), mb.AbstractArray)
 assert_type(x > 1, mb.AbstractArray)
 assert_type(x == 1, mb.AbstractArray)

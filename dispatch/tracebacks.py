@@ -149,7 +149,8 @@ def install() -> None:
 
     def shown_of_thread(args: Any) -> None:
         if args.exc_value is None:
-            return before_in_threads(args)
+            before_in_threads(args)
+            return
         with few_frames(args.exc_value, args.exc_traceback) as shorter:
             before_in_threads(threading.ExceptHookArgs((args.exc_type, args.exc_value, shorter, args.thread)))
 

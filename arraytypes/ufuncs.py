@@ -23,6 +23,7 @@ from mirabelle.arraytypes.functions.elementary import around
 from mirabelle.arraytypes.interop import called, numpy_ufunc
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE, Op
+from mirabelle.dispatch.signatures import with_options
 
 
 def _with_options(verb: Any, function: np.ufunc | Op, nin: int, name: str) -> Any:
@@ -101,12 +102,17 @@ def _register() -> None:
         if name in ("where", "real", "imag"):
             continue  # which are no ufuncs
         verb.further(_with_options(verb, op, op.nin, name))
+        with_options(verb, _options)
         if op.nin == 2 and op.nout == 1 and op.ufunc is not None:
             methods = _Methods(op.ufunc)
             for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
                 setattr(verb, method, getattr(methods, method))
     verbs.round.further(_rounded)
     verbs.matmul.further(_with_options(verbs.matmul, np.matmul, 2, "matmul"))
+
+
+def _options(*, out: Any = None, where: Any = True) -> None:
+    """What NumPy's functions take besides, as `help` shows it."""
 
 
 _register()

@@ -22,6 +22,13 @@ _CHOICE = [
         "What is taken where it holds, and where it does not; all are stretched to one shape.",
     ),
 ]
+_OPTIONS = [
+    ("out : array or None", "Where the result is written, and what is returned then; None is a new array."),
+    (
+        "where : array of bool, default True",
+        "Which elements of `out` are computed; the others stay as they are.",
+    ),
+]
 _ALIKE = "Of the shape, dtype and place of `x`, in new memory"
 _TOGETHER = (
     "Of the shape and dtype that the operands have together (see `mb.broadcast_shapes`, `mb.result_type`)"
@@ -107,12 +114,16 @@ def docstring(name: str, meaning: str, example: str) -> str:
     >>> print(docstring("square", "x * x", "").rstrip())
     x * x, element by element; lazy, and fused with what surrounds it.
     <BLANKLINE>
-    Takes NumPy's `out=`, `where=`, `dtype=` and `casting=`, too.
+    Takes NumPy's `dtype=` and `casting=`, too.
     <BLANKLINE>
     Parameters
     ----------
     x : array or number
         The operand; a list or a NumPy array becomes an array.
+    out : array or None
+        Where the result is written, and what is returned then; None is a new array.
+    where : array of bool, default True
+        Which elements of `out` are computed; the others stay as they are.
     <BLANKLINE>
     Returns
     -------
@@ -121,9 +132,11 @@ def docstring(name: str, meaning: str, example: str) -> str:
     """
     op = TABLE[name]
     doc = f"{meaning}, element by element; lazy, and fused with what surrounds it.\n"
-    if name != "where":
-        doc += "\nTakes NumPy's `out=`, `where=`, `dtype=` and `casting=`, too.\n"
-    doc += _section("Parameters", _CHOICE if name == "where" else [_PARAMETERS[op.nin]])
+    plain = name in ("where", "real", "imag")  # (which are no ufuncs)
+    if not plain:
+        doc += "\nTakes NumPy's `dtype=` and `casting=`, too.\n"
+    options = [] if plain else _OPTIONS
+    doc += _section("Parameters", _CHOICE if name == "where" else [_PARAMETERS[op.nin], *options])
     doc += _section("Returns", [_returned(name)])
     if example:
         call, result = example.split(" -> ")

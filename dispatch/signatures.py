@@ -44,6 +44,24 @@ def keyword_only(*names: str) -> Callable[[F], F]:
     return shown
 
 
+def optional(*names: str) -> Callable[[F], F]:
+    """Show these parameters as such that may be left away.
+
+    >>> @optional("y")
+    ... def chosen(x, y, /): ...
+    >>> inspect.signature(chosen)
+    <Signature (x, y=None, /)>
+    """
+
+    def shown(f: Any) -> Any:
+        signature = inspect.signature(f)
+        parameters = [p.replace(default=None) if p.name in names else p for p in signature.parameters.values()]
+        f.__signature__ = signature.replace(parameters=parameters)
+        return f
+
+    return shown
+
+
 def hidden(*names: str) -> Callable[[Any], Any]:
     """Do not show these parameters.
 

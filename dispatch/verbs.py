@@ -16,7 +16,7 @@ from mirabelle.dispatch import native
 from mirabelle.dispatch.elementwisedocs import docstring
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.ops import TABLE
-from mirabelle.dispatch.signatures import keyword_only
+from mirabelle.dispatch.signatures import keyword_only, optional
 
 if TYPE_CHECKING:
     from mirabelle.dispatch.styles import Place
@@ -186,8 +186,8 @@ divmod = _elementwise(
 )
 modf = _elementwise("modf", "The fractional and the integral part", "mb.HostArray([1.5]) -> [0.5] [1.]")
 frexp = _elementwise("frexp", "Mantissa and exponent to base 2", "mb.HostArray([12.0]) -> [0.75] [4]")
-where = _elementwise(
-    "where", "x1 where the condition holds, else x2", "mb.HostArray([True, False]), 1, 2 -> [1 2]"
+where = optional("x1", "x2")(
+    _elementwise("where", "x1 where the condition holds, else x2", "mb.HostArray([True, False]), 1, 2 -> [1 2]")
 )
 
 

@@ -79,6 +79,7 @@ PARAMETERS = {
 
 # Those of one function that have another.
 OF_FUNCTION = {
+    **dict.fromkeys(("divmod.out", "modf.out", "frexp.out"), "tuple[AbstractArray | None, ...] | None"),
     "ix_.args": "ArrayLike",
     "kaiser.beta": "ArrayLike",
     "result_type.arrays_and_dtypes": "ArrayLike | DTypeLike",
@@ -184,7 +185,9 @@ OVERLOADS = {
     **dict.fromkeys(("max", "min", "amax", "amin"), _EXTREMUM),
     **dict.fromkeys(("all", "any"), _TRUTH),
     "mean": _reduced(f"{_AXIS}, dtype: DTypeLike = ...; out: Out = ..., {_KEEP}, *, {_WHERE}"),
-    "round": ["(x: ArrayLike, /, decimals: int = ..., out: Out = ...) -> AbstractArray"],
+    "round": [
+        "(x: ArrayLike, /, decimals: int = ..., out: Out = ..., *, where: ArrayLike = ...) -> AbstractArray"
+    ],
     "asarray": _made("obj: ArrayLike, /, dtype: DTypeLike = ..., order: str = ..., *, copy: bool | None = ..."),
     "array": _made(
         "object: ArrayLike, dtype: DTypeLike = ..., *, copy: bool | None = ..., order: str = ..., "

@@ -180,6 +180,19 @@ def test_functions_that_are_given_are_looked_at(monkeypatch):
     assert compiled(H([1.0]), given).tolist() == [9.0]
     monkeypatch.setitem(globals(), "FACTOR", 4.0)
     assert compiled(H([1.0]), given).tolist() == [15.0]
+    apply = mb.compile(lambda x, f: f(x))
+    assert apply(H([1.0]), lambda x: x + FACTOR).tolist() == [5.0]
+    for factor in (5.0, 6.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        assert apply(H([1.0]), lambda x: x + FACTOR).tolist() == [1.0 + factor]
+
+
+def test_objects_that_are_static_are_looked_at():
+    held, other = types.SimpleNamespace(k=2.0), types.SimpleNamespace(k=1.0)
+    compiled = mb.compile(lambda x, n, held, other: x * held.k * other.k + n, static=("held", "n"))
+    for k, j, said in ((2.0, 1.0, 3.0), (3.0, 1.0, 4.0), (3.0, 2.0, 7.0), (5.0, 2.0, 11.0)):
+        held.k, other.k = k, j
+        assert compiled(H([1.0]), 1.0, held, other).tolist() == [said]
 
 
 def test_objects_that_stay_are_captured_once():

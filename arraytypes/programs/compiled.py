@@ -179,7 +179,7 @@ class Compiled:
         that programs were made with?"""
         if self._world != generic._world or not (self._outside is None or self._outside.are_the_same()):
             return False
-        _, found = self._given.get(tuple(map(id, given)), (None, None)) if given else (None, None)
+        _, found = self._given.get(_which(given), (None, None)) if given else (None, None)
         return found is None or found.are_the_same()
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -284,7 +284,8 @@ class Compiled:
         """The program for a call; with `shown`, one that has all there is to show of it."""
         args, kwargs, found, key, given = call.args, call.kwargs, call.found, call.key, call.given
         with self._lock:
-            if not self._is_as_it_was(found.keep):
+            objects = found.objects()
+            if not self._is_as_it_was(objects):
                 # What was captured may be another program now.
                 self._changes += self._world == generic._world
                 if self._changes == MANY_PROGRAMS:
@@ -307,13 +308,12 @@ class Compiled:
                     self._rebinds = rebound_outside(self.function)
                 if self._rebinds:
                     raise rebinds(self.function, self._rebinds)
-                objects = [x for x in found.keep if not isinstance(x, (Static, types.ModuleType))]
                 before, held = OutsideValues(self.function), OutsideValues(self.function, objects)
                 program = Program(self, found, args, kwargs)
                 self._outside = before.that_stayed(OutsideValues(self.function))
                 if objects:
                     seen = held.that_stayed(OutsideValues(self.function, objects))
-                    self._given[tuple(map(id, found.keep))] = found.keep, seen
+                    self._given[_which(objects)] = objects, seen
                 counters.add(captures=1)
                 self.programs[key] = program
                 if self._any is not None:
@@ -476,6 +476,11 @@ def _plain(f: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         inner, first, named = _plain(f.func)
         return inner, (*first, *f.args), {**named, **f.keywords}
     return f, (), {}
+
+
+def _which(objects: Sequence[Any]) -> tuple[int, ...]:
+    """Which objects they are. (A function is the same however often its `def` is run.)"""
+    return tuple([id(getattr(x, "__code__", x)) for x in objects])
 
 
 def _placed_number(family: Any, x: Any) -> Any:

@@ -22,6 +22,13 @@ from mirabelle.dispatch import verbs
 _NUMBERS = (int, float, complex, bool)
 
 
+# What stands in a key by its value, and modules and classes, which nobody changes.
+_BY_VALUE = (
+    *(AbstractArray, np.ndarray, np.generic, np.dtype, int, float, complex, str, bytes),
+    *(list, tuple, dict, set, frozenset, range, slice, type, types.ModuleType),
+)
+
+
 class Static:
     """An argument that goes by its value, and is what it is in the program, though it may be an array."""
 
@@ -67,6 +74,11 @@ class Arguments:
         self.keep: list[Any] = []
         self.numbers = 0
         self.key = self.of(arguments)
+
+    def objects(self) -> list[Any]:
+        """Those of which the key says which they are, and not what they hold."""
+        found = [x.value if type(x) is Static else x for x in self.keep]
+        return [x for x in found if not isinstance(x, _BY_VALUE) and x is not None]
 
     def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """How a shape stands in the key."""

@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass
 class Line:
-    """A line of which nothing is found."""
+    """A line, and how long it takes beside what cures may save."""
 
     file: str
     number: int
@@ -79,12 +79,13 @@ class Doctor:
 
     @property
     def rest(self) -> list[Line]:
-        """The lines of which nothing is found, and their seconds: those that took longest first."""
-        told = {(f.file, f.number) for f in self.findings}
+        """The lines and the seconds of each that no cure saves: those that took longest first."""
+        saved: dict[tuple[str, int], float] = {}
+        for f in self.findings:
+            saved[f.file, f.number] = max(f.gain, saved.get((f.file, f.number), 0.0))
         lines = [
-            Line(file, at, linecache.getline(file, at).strip(), line.seconds)
+            Line(file, at, linecache.getline(file, at).strip(), line.seconds - saved.get((file, at), 0.0))
             for (file, at), line in self._counts.lines.items()
-            if (file, at) not in told
         ]
         return sorted(lines, key=lambda line: (-line.seconds, line.file, line.number))
 
@@ -110,8 +111,8 @@ class Doctor:
             parts.append("\n".join(["Found, too, and little to be gained by:", *lines, *more]))
         shown, others = self._longest(rest)
         if shown:
-            explained = self.seconds - sum(line.seconds for line in rest)
-            known = f"The lines above took {shown_seconds(explained)}. " if found else ""
+            saved = self.seconds - sum(line.seconds for line in rest)
+            known = f"All cures together save at most {shown_seconds(saved)}. " if found else ""
             lines = [
                 f"{_short(line.file)}:{line.number}: {shown_seconds(line.seconds)}\n    {line.text}"
                 for line in shown
@@ -128,7 +129,7 @@ class Doctor:
         return shown, sum(line.seconds for line in rest[len(shown) :])
 
     def json(self) -> str:
-        """The findings, and the seconds of the lines of which nothing is found, as JSON."""
+        """The findings, and the seconds of each line that no cure saves, as JSON."""
         told = {
             "seconds": self.seconds,
             "findings": [asdict(f) for f in self.findings],

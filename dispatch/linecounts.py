@@ -112,7 +112,7 @@ class LineCounts:
         for kind in self._kinds:
             warnings.simplefilter("always", kind)
         warnings.showwarning = self._note
-        self._before = sys.gettrace()
+        self._before: Any = sys.gettrace()
         self._follower = in_c.Follower(_kind)
         self._follower.start(counters)
         return self

@@ -79,6 +79,20 @@ def test_errors_leave_it_on():
     assert lines["caught.append(str(e))"].visits >= 10 and lines["n = len(caught)"].visits >= 39 and n == 40
 
 
+def test_errors_that_are_kept_leave_it_on_as_soon_as_something_is_counted():
+    x, y, kept = mb.ones(3), mb.ones(4), []
+    with LineCounts() as counts:
+        for _ in range(40):
+            try:
+                mb.linalg.solve(x, x)
+            except Exception as e:
+                kept.append(e)
+            y[0] = 2.0
+            n = len(kept)
+    lines = by_text(counts)
+    assert lines["n = len(kept)"].visits >= 39 and n == 40 and y[0] == 2
+
+
 def test_blocks_within_blocks_threads_and_tracers():
     assert sys.gettrace() is None
     seen = []
@@ -101,6 +115,30 @@ def test_blocks_within_blocks_threads_and_tracers():
     assert sys.gettrace() is None and seen[0] is None and (a, b, c) == (1, 2, 3)
     assert by_text(inner)["a = 1"].visits == 1
     assert by_text(outer)["b = 2"].visits == 1 and by_text(outer)["c = 3"].visits == 1
+
+
+def test_blocks_that_end_in_any_order_or_not_at_all():
+    x = mb.ones(3)
+    outer, inner, lost = LineCounts(), LineCounts(), LineCounts()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    del outer
+    gc.collect()
+    x[0] = 2.0
+    inner.__exit__()
+    sys.settrace(None)
+    follower = linecounts.in_c.Follower(linecounts._kind)
+    with mb.count() as c:
+        follower.start(c)
+        x[1] = 2.0
+        with pytest.raises(RuntimeError):
+            follower.start(c)
+        sys.settrace(None)
+        del follower, lost
+        gc.collect()
+        x[2] = 2.0
+    assert mb.to_numpy(x).tolist() == [2.0] * 3 and sys.gettrace() is None
 
 
 def test_nothing_is_left_behind():

@@ -47,6 +47,8 @@ add_counts(PyObject *module, PyObject *args, PyObject *amounts)
         }
     state.counted++;
     Py_XDECREF(blocks);
+    if (state.following)
+        look_again();
     end_adding(began);
     return failed ? NULL : Py_NewRef(Py_None);
 }

@@ -238,6 +238,25 @@ let_alone(Follower *self, PyFrameObject *frame)
     return failed;
 }
 
+/* Something is counted. If it is the user's line that does it, and there are no events, somebody keeps a frame that was
+   let alone (with an error, say). */
+void
+look_again(void)
+{
+    Follower *self = state.follower;
+    PyThreadState *thread = PyThreadState_Get();
+    if (self == NULL || self->thread != thread || thread->c_tracefunc != NULL || thread->tracing)
+        return;
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_ssize_t code = frame == NULL ? -1 : known_code(self, frame);
+    if (code >= 0 && self->known[code].kind == USERS)
+        PyEval_SetTrace(follow, (PyObject *)self);
+    PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+}
+
 static int
 followed_call(Follower *self, PyFrameObject *frame, Known *known)
 {
@@ -314,9 +333,19 @@ follower_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 static void
+be_done(Follower *self)
+{
+    state.following -= self->active;
+    self->active = 0;
+    if (state.follower == self)
+        state.follower = NULL;
+}
+
+static void
 follower_dealloc(PyObject *follower)
 {
     Follower *self = (Follower *)follower;
+    be_done(self);
     for (Py_ssize_t i = 0; i < self->n; i++) {
         Py_DECREF(self->known[i].code);
         PyMem_Free(self->known[i].lines);
@@ -335,6 +364,10 @@ static PyObject *
 follower_start(PyObject *follower, PyObject *counters)
 {
     Follower *self = (Follower *)follower;
+    if (self->active) {
+        PyErr_SetString(PyExc_RuntimeError, "It follows already.");
+        return NULL;
+    }
     Py_XSETREF(self->counters, Py_NewRef(counters));
     self->thread = PyThreadState_Get();
     self->seen = state.counted - 1;
@@ -342,6 +375,7 @@ follower_start(PyObject *follower, PyObject *counters)
         return NULL;
     self->active = 1;
     state.following++;
+    state.follower = self;
     self->spent = state.adding_seconds;
     self->began = self->clock = seconds_now();
     PyEval_SetTrace(follow, follower);
@@ -356,8 +390,7 @@ follower_stop(PyObject *follower, PyObject *ignored)
         Py_RETURN_NONE;
     self->ended = seconds_now();
     PyEval_SetTrace(NULL, NULL);
-    self->active = 0;
-    state.following--;
+    be_done(self);
     return account(self, self->ended, -1, 0, 0) < 0 ? NULL : Py_NewRef(Py_None);
 }
 

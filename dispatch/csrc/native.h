@@ -93,6 +93,7 @@ typedef struct {
     uint64_t counted;
     double adding_seconds;
     int following, adding;
+    void *follower;
     /* Lists of recordings, and of who watches writes. */
     PyObject *recordings, *watchers;
     /* Names of options. */
@@ -198,6 +199,7 @@ void end_count(PyObject *evaluation, int done);
 
 /* following.c: the clock. There are so many counters, and where two of them stand (dispatch/counters.py). */
 double seconds_now(void);
+void look_again(void);
 enum { COMPILATIONS = 5, CAPTURES = 11, COUNTED = 12 };
 
 /* nodes.c */

@@ -49,7 +49,7 @@ def format_of(file: Any) -> str:
             return kind
     raise ValueError(
         f"{opening(file)} is no file of arrays: it is empty, damaged, or of another format. Read here are "
-        f"{KNOWN}; for a text file use `mb.HostArray(np.loadtxt(path))`."
+        f"{KNOWN}; for a text file use `mb.loadtxt(path)`."
     )
 
 

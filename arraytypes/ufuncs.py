@@ -45,6 +45,8 @@ def _with_options(verb: Any, function: np.ufunc | Op, nin: int, name: str) -> An
 
 def _rounded(x: Any, decimals: Any = 0, out: Any = None, **options: Any) -> Any:
     """mb.round(x, decimals): np.round and np.rint are one function here."""
+    if options and decimals:
+        raise TypeError("round: where=, dtype= and casting= are of whole numbers, without decimals=.")
     if options:
         return called(verbs.round, TABLE["round"], (x,), {"out": out, **options})
     return around(x, decimals, out)

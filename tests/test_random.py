@@ -5,6 +5,7 @@ import inspect
 import itertools
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -1051,3 +1052,18 @@ def test_powers_are_the_same_on_all_places(what, a):
         for place in (mb.HostArray, mb.RefArray)
     )
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_methods_of_generators_say_what_they_take_and_give():
+    from test_site import sections
+
+    for name in dir(mb.random.Generator):
+        method = inspect.getattr_static(mb.random.Generator, name)
+        if name.startswith("_") or not inspect.isfunction(method):
+            continue
+        found = dict(sections(inspect.getdoc(method)))
+        said = re.findall(r"^([*]*\w+) : ", found.get("Parameters", ""), flags=re.MULTILINE)
+        taken = [str(p).partition(":")[0] for p in inspect.signature(method).parameters.values()]
+        assert said == [p.strip() for p in taken[1:]], name
+        assert ("Returns" in found) == (method.__annotations__["return"] != "None"), name
+        assert ">>> " in found["Examples"], name

@@ -10,6 +10,7 @@ from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.random.bitgenerator import Philox
 from mirabelle.arraytypes.random.continuous import Continuous
 from mirabelle.arraytypes.random.discrete import Discrete
+from mirabelle.arraytypes.random.docs import told
 from mirabelle.arraytypes.random.filling import Piece
 from mirabelle.arraytypes.random.multivariate import Multivariate
 from mirabelle.arraytypes.random.sequences import Sequences
@@ -21,6 +22,7 @@ _FILLS = frozenset(
 )
 
 
+@told
 class Generator(Continuous, Discrete, Multivariate, Sequences):
     """Random numbers as NumPy's Generator gives them, for arrays of any type.
 

@@ -139,7 +139,7 @@ def told(generator: Any) -> Any:
     """A class of generators whose methods say in NumPy's sections what they take and give.
 
     >>> import mirabelle as mb
-    >>> print(inspect.getdoc(mb.random.Generator.rayleigh))
+    >>> print((inspect.getdoc(mb.random.Generator.rayleigh) or "").partition("\\n\\nExamples")[0])
     The length of a vector of two normal components of deviation `scale`.
     <BLANKLINE>
     Parameters
@@ -157,13 +157,6 @@ def told(generator: Any) -> Any:
     -------
     array of float64, of float32 if `dtype` says so
         Of shape `size`, or of the shape that the parameters have together; `out`, if it is given.
-    <BLANKLINE>
-    Examples
-    --------
-    >>> import mirabelle as mb
-    >>> x = mb.random.default_rng(7).rayleigh(2.0, size=10_000)
-    >>> print(f"{mb.mean(x):.1f}")
-    2.5
     """
     for name in dir(generator):
         f = inspect.getattr_static(generator, name)

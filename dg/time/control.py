@@ -150,7 +150,7 @@ def control_of(method: RungeKutta, dt: Any, cfl: Any, tolerance: Any, interval: 
         what = f"{' and '.join(given)} are given together" if given else "nothing says how long a step is"
         raise ValueError(f"solve: {what}. Give one of them: solve(..., cfl=0.8), dt=1e-3 or tolerance=1e-6.")
     kind, value = kinds[given[0]]
-    if not (isinstance(value, Real) and 0 < value < math.inf and interval >= 1):
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf and interval >= 1):
         raise ValueError(
             f"solve: {given[0]}={value!r} and cfl_interval={interval!r} have to be positive numbers: "
             f"solve(..., {given[0]}={ {'dt': 1e-3, 'cfl': 0.8, 'tolerance': 1e-6}[given[0]] }, cfl_interval=1)."

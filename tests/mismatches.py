@@ -73,6 +73,16 @@ def other_shift(comm: Any) -> Any:
     return mb.to_numpy(mb.roll(x, 1 if comm.rank == 0 else 2))
 
 
+def other_scan(comm: Any) -> Any:
+    x = D(np.arange(1.0, 13))
+    return mb.to_numpy(mb.cumsum(x) if comm.rank == 0 else mb.cumprod(x))
+
+
+def sort_of_a_part(comm: Any) -> Any:
+    x = D(np.arange(12.0)[::-1].copy())
+    return mb.to_numpy(mb.sort(x) if comm.rank == 0 else mb.sort(x[:9]))
+
+
 def other_stencil(comm: Any) -> Any:
     x, y = D(np.arange(24.0)), mb.zeros(24, device=D)
     if comm.rank == 0:
@@ -118,7 +128,7 @@ def equal_sums_in_other_order(comm: Any) -> Any:
 PROGRAMS = [
     other_shape, other_shape_of_as_many, other_dtype, other_dtype_of_one_size, other_reduction,
     other_length_under_a_sum, other_axis, reading_and_reducing, reduction_missing, other_order, other_shift,
-    other_stencil, other_layout, other_batch, other_message, barrier_and_object,
+    other_stencil, other_scan, sort_of_a_part, other_layout, other_batch, other_message, barrier_and_object,
 ]  # fmt: skip
 
 

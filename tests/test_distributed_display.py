@@ -28,7 +28,7 @@ class Silent(mb.distributed.Communicator):
     def start(self, sends, receives):
         raise AssertionError("a message")
 
-    def allgather_object(self, x):
+    def allgather_object(self, x, mark=0):
         raise AssertionError("a message")
 
 

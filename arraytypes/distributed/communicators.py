@@ -130,8 +130,11 @@ class Communicator:
         """
         raise NotImplementedError(f"{type(self).__name__} must implement start.")
 
-    def allgather_object(self, x: Any) -> list[Any]:
-        """A small Python object of each member, in the order of ranks, on all of them."""
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
+        """A small Python object of each member, in the order of ranks, on all of them.
+
+        `mark` says what the objects are of: members that gather others do something else.
+        """
         raise NotImplementedError(f"{type(self).__name__} must implement allgather_object.")
 
     # What follows from it
@@ -263,7 +266,7 @@ class Alone(Communicator):
         assert not sends and not receives
         return Exchange()
 
-    def allgather_object(self, x: Any) -> list[Any]:
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
         return [x]
 
     def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
@@ -291,21 +294,21 @@ class Part(Communicator):
             mark,
         )
 
-    def allgather_object(self, x: Any) -> list[Any]:
-        return _gathered_objects(self, x)
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
+        return _gathered_objects(self, x, mark)
 
 
-def _gathered_objects(comm: Communicator, x: Any) -> list[Any]:
+def _gathered_objects(comm: Communicator, x: Any, mark: int) -> list[Any]:
     """`allgather_object` by messages: first how long each is, then what it says."""
     import pickle
 
     text = np.frombuffer(pickle.dumps(x), np.uint8)
     sizes = [np.empty(1, np.int64) for _ in range(comm.size)]
     sizes[comm.rank][0] = len(text)
-    comm.allgather(sizes[comm.rank], sizes)
+    comm.allgather(sizes[comm.rank], sizes, mark)
     parts = [np.empty(int(n[0]), np.uint8) for n in sizes]
     parts[comm.rank] = text
-    comm.allgather(text, parts)
+    comm.allgather(text, parts, mark)
     return [pickle.loads(p.tobytes()) for p in parts]
 
 

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
+from mirabelle.dispatch.settings import settings
+
 # Marks of what was done here, and what they stand for. (As many as are kept before all are forgotten.)
 _known: dict[Any, int] = {}
 _names: dict[int, str] = {}
@@ -103,12 +105,21 @@ def doing(mark: int) -> str:
 
 def difference(rank: int, here: str, other: int, there: str) -> str:
     """The sentence for two ranks that do different things."""
+    alike = (
+        " In these words they do the same: they differ in an axis, a shift, a part, an index or an operand."
+        if here == there
+        else ""
+    )
+    more = (
+        ""
+        if settings.check_collectives
+        else ("; MIRABELLE_CHECK_COLLECTIVES=1 compares the lines before each operation")
+    )
     return (
-        f"Ranks do different things. Rank {rank}: {here}. Rank {other}: {there}. All ranks must take part in "
-        "every operation on what they share, in the same order, with the same shapes, dtypes and layouts. "
+        f"Ranks do different things. Rank {rank}: {here}. Rank {other}: {there}.{alike} All ranks must "
+        "take part in every operation on what they share, in the same order, with the same shapes, dtypes and layouts. "
         "Usual causes: it stands under `if comm.rank == ...`, or a shape or a condition depends on values that "
-        "differ between ranks. Move it out of there, or work on `comm.part(ranks)`; "
-        "MIRABELLE_CHECK_COLLECTIVES=1 compares the lines before each operation."
+        f"differ between ranks. Move it out of there, or work on `comm.part(ranks)`{more}."
     )
 
 

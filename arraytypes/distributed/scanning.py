@@ -11,6 +11,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_whole, place_of
 from mirabelle.arraytypes.distributed.layouts import divided
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.moving import in_partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DView
@@ -56,7 +57,8 @@ def _with_before(comm: Any, inner: Any, part: Any, scanned: Any, op: Any, axis: 
     last = verbs.leaf_of(verbs.copy(verbs.getitem(scanned, index))).view
     mine = line.index(comm.rank)
     parts = [inner._empty(last.shape, last.dtype) for _ in range(mine)]
-    messages = Messages(comm, inner)
+    mark = marked("scan", _name(op), "along axis", axis, "of", scanned.dtype, "of shape", part.shape)
+    messages = Messages(comm, inner, mark)
     messages.begin(dict.fromkeys(line[mine + 1 :], last), dict(zip(line, parts, strict=False)))
     messages.finish()
     if not parts:
@@ -71,10 +73,14 @@ def _with_before(comm: Any, inner: Any, part: Any, scanned: Any, op: Any, axis: 
     return _combine(op, before, scanned)
 
 
+def _name(op: Any) -> str:
+    op = "sum" if op is None else op
+    return str(op if isinstance(op, str) else getattr(op, "name", None) or getattr(op, "__name__", ""))
+
+
 def _combine(op: Any, before: Any, scanned: Any) -> Any:
     """Each value of a scan with what came before."""
-    op = "sum" if op is None else op
-    name = str(op if isinstance(op, str) else getattr(op, "name", None) or getattr(op, "__name__", ""))
+    op, name = "sum" if op is None else op, _name(op)
     verb = verbs.ELEMENTWISE.get(_VERBS.get(name, name))
     if verb is not None and (isinstance(op, (str, np.ufunc)) or not getattr(op, "scalar", None)):
         found = verb(before, scanned)

@@ -34,6 +34,7 @@ from mirabelle.arraytypes.distributed.lines import (
     uploaded,
     view_of,
 )
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.moving import reshaped
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DView
@@ -64,7 +65,8 @@ def sorted_line(view: DView, places: bool) -> tuple[DView, DView | None]:
         x = library.call("sort", x, axis=0)
     if counters.active:
         counters.add(collectives=1)
-    cuts = _cuts(comm, inner, x)
+    kind = "argsort" if places else "sort"
+    cuts = _cuts(comm, inner, x, marked(kind, "of", view.dtype, "of shape", view.shape))
     counts = all_rows(comm, np.diff(cuts))
     totals = counts.sum(axis=0)
     made = [_dealt(comm, inner, packed(x), cuts, counts)]
@@ -80,7 +82,7 @@ def sorted_line(view: DView, places: bool) -> tuple[DView, DView | None]:
     return of_parts(line, part, found[0]), of_parts(line, part, found[1])
 
 
-def _cuts(comm: Any, inner: Any, x: Any) -> np.ndarray:
+def _cuts(comm: Any, inner: Any, x: Any, mark: int) -> np.ndarray:
     """Where this process' sorted part is cut: what lies between two cuts goes to one process."""
     n, size = x.shape[0], comm.size
     places = (
@@ -90,7 +92,7 @@ def _cuts(comm: Any, inner: Any, x: Any) -> np.ndarray:
     )
     shown = x if not n else verbs.getitem(x, uploaded(x, places))
     mine = inner._download(view_of(shown))
-    said = comm.allgather_object((places, np.ascontiguousarray(mine), n))
+    said = comm.allgather_object((places, np.ascontiguousarray(mine), n), mark)
     ranks = np.concatenate([np.full(len(p), q) for q, (p, _, _) in enumerate(said)])
     where = np.concatenate([p for p, _, _ in said])
     values = np.concatenate([v for _, v, _ in said])
@@ -226,7 +228,16 @@ def unique(
     x = handle(ordered, ordered.buffer.local)
     n = x.shape[0]
     last = inner._download(ordered.buffer.local[n - 1 : n])[0] if n else None
-    before = next((v for v in reversed(comm.allgather_object(last)[: comm.rank]) if v is not None), None)
+    before = next(
+        (
+            v
+            for v in reversed(
+                comm.allgather_object(last, marked("unique of", x.dtype, "of shape", shape))[: comm.rank]
+            )
+            if v is not None
+        ),
+        None,
+    )
     begins = verbs.similar(x, dtype=np.dtype(bool), shape=(n,))
     if n:
         first = inner._download(ordered.buffer.local[:1])[0]
@@ -263,7 +274,8 @@ def _lengths(ordered: DView, at: Any) -> Any:
     """How long the runs are that begin at these places of this process' part: the last may go on after it."""
     comm, inner = ordered.buffer.comm, ordered.family.inner
     begins = np.asarray(verbs.fetch(at)).astype(np.int64) + start_of(ordered.buffer.partition, comm.rank)
-    said = comm.allgather_object(int(begins[0]) if len(begins) else None)
+    mark = marked("runs of", ordered.dtype, "of shape", ordered.shape)
+    said = comm.allgather_object(int(begins[0]) if len(begins) else None, mark)
     end = next((p for p in said[comm.rank + 1 :] if p is not None), ordered.shape[0])
     return inner._upload(np.diff(begins, append=end))
 

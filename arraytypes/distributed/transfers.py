@@ -187,7 +187,7 @@ def agreed(
 ) -> None:
     """Compare on all processes what each sends and what the others expect of it."""
     mine = tuple({q: v.nbytes for q, v in s.items()} for s in (sends, receives))
-    said = comm.allgather_object((*mine, marks.doing(mark)))
+    said = comm.allgather_object((*mine, marks.doing(mark)), mark)
     for p, (sent, _, here) in enumerate(said):
         for q, (_, expected, there) in enumerate(said):
             if sent.get(q, 0) != expected.get(p, 0):

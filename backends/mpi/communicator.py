@@ -143,9 +143,9 @@ class MPICommunicator(Communicator):
 
     # Objects
 
-    def allgather_object(self, x: Any) -> list[Any]:
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
         if settings.check_collectives:
-            compare(self, "gathering of objects")
+            compare(self, named(mark))
         if self.size == 1:
             return [x]
         text = pickle.dumps(x)
@@ -153,17 +153,17 @@ class MPICommunicator(Communicator):
             slots = self._slots(SLOT, _BYTES)
             rows = slots.rows
             _fill(rows[self.rank], text)
-            slots.swap(OBJECTS)
+            slots.swap(mark)
         else:
             rows = list(np.zeros((self.size, SLOT), np.uint8))
             _fill(rows[self.rank], text)
-            self._allgather(rows[self.rank], rows, OBJECTS)
+            self._allgather(rows[self.rank], rows, mark)
         # What did not fit into a slot.
         beyond = [_LENGTH.unpack_from(row.data)[0] - ROOM for row in rows]
         rests = {r: np.empty(beyond[r], np.uint8) for r in self._others if beyond[r] > 0}
         mine = np.frombuffer(text, np.uint8)[ROOM:]
         if rests or len(mine):
-            self._start(dict.fromkeys(self._others, mine), rests, OBJECTS).wait()
+            self._start(dict.fromkeys(self._others, mine), rests, mark).wait()
         return [x if r == self.rank else _read(rows[r], rests.get(r)) for r in range(self.size)]
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:

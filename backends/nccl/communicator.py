@@ -24,6 +24,7 @@ import numpy as np
 from mirabelle.arraytypes.distributed.communicators import (
     GATHERING,
     MESSAGES,
+    OBJECTS,
     Communicator,
     Exchange,
     mark_of_reduction,
@@ -429,8 +430,8 @@ class NCCLCommunicator(Communicator):
 
     # What the host's communicator does
 
-    def allgather_object(self, x: Any) -> list[Any]:
-        return self.host.allgather_object(x)
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
+        return self.host.allgather_object(x, mark)
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:
         return self.host.bcast_object(x, root)

@@ -37,8 +37,8 @@ class Collectives(Communicator):
         """Send bytes to ranks, and return what others sent: the ends that receive do not know how much."""
         raise NotImplementedError
 
-    def allgather_object(self, x: Any) -> list[Any]:
-        return [pickle.loads(text) for text in allgather_bytes(self, pickle.dumps(x), OBJECTS)]
+    def allgather_object(self, x: Any, mark: int = OBJECTS) -> list[Any]:
+        return [pickle.loads(text) for text in allgather_bytes(self, pickle.dumps(x), mark)]
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:
         text = pickle.dumps(x) if self.rank == root else b""

@@ -117,7 +117,8 @@ def difference(rank: int, here: str, other: int, there: str) -> str:
     )
     return (
         f"Ranks do different things. Rank {rank}: {here}. Rank {other}: {there}.{alike} All ranks must "
-        "take part in every operation on what they share, in the same order, with the same shapes, dtypes and layouts. "
+        "take part in every operation on what they share, in the same order, with the same shapes, dtypes and "
+        "layouts. "
         "Usual causes: it stands under `if comm.rank == ...`, or a shape or a condition depends on values that "
         f"differ between ranks. Move it out of there, or work on `comm.part(ranks)`{more}."
     )

@@ -104,7 +104,7 @@ def times(case: dict[str, Any]) -> dict[str, float]:
     for key, value in case.items():
         if (t := seconds(value)) is not None:
             found["time" if key == "seconds" else key] = t
-        elif isinstance(value, dict) and "wall" in value and key in ("numpy_s", "best_s"):
+        elif isinstance(value, dict) and "wall" in value and key in ("numpy_s", "best_s", "used_s"):
             found["numpy" if key == "numpy_s" else "mirabelle"] = value["wall"]
         elif isinstance(value, dict) and key in ("times", "microseconds", "seconds", "best_s", "us"):
             scale = 1e-6 if key == "us" else 1

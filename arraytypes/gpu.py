@@ -389,6 +389,12 @@ class ROCArray(GPUArray[D]):
         The dtype of the result; None keeps that of the data.
     device : int or None
         Which card; None is the one in use.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> issubclass(mb.ROCArray, mb.types.DenseArray)
+    True
     """
 
     __module__ = "mirabelle"

@@ -187,6 +187,14 @@ def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: A
     -------
     array
         Of shape (m, Np, K), without what comes in at faces.
+
+    Examples
+    --------
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> semi, wave, _, _ = advection.setup(order=2, cells=4, cell="line")
+    >>> dg.volume_term(semi.solver.volume, semi, semi.state(wave), None).shape
+    (1, 3, 4)
     """
 
 
@@ -349,6 +357,17 @@ def interface_flux(
     tuple of array
         A flux for each field, along the normal of the cell itself, of shape (Nf, nq, K). In strong form,
         less that of the cell's own fields.
+
+    Examples
+    --------
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> semi, wave, _, _ = advection.setup(order=2, cells=4, cell="line")
+    >>> u = semi.state(wave)
+    >>> sides = dg.terms.both_sides(semi.operators, u)
+    >>> flux = dg.interface_flux(semi.solver.surface_flux, semi, u, *sides, None)
+    >>> [f.shape for f in flux]
+    [(2, 1, 4)]
     """
 
 
@@ -399,6 +418,17 @@ def boundary_flux(condition: Any, semi: Semidiscretization, u: Any, gradients: A
     tuple of array
         A flux for each field, at the boundary's points in one row. In strong form, less that of the cell's
         own fields.
+
+    Examples
+    --------
+    >>> from mirabelle import dg
+    >>> ends = {"x_neg": dg.Dirichlet((0.0,)), "x_pos": dg.SupersonicOutflow()}
+    >>> equations, solver = dg.Advection((1.0,)), dg.Solver(2)
+    >>> semi = dg.Semidiscretization(dg.box(4), equations, solver, boundary_conditions=ends)
+    >>> u, t = semi.state(lambda x, t: (1 + x[0],)), semi.scalar(0.0)
+    >>> flux = dg.boundary_flux(ends["x_neg"], semi, u, None, t, semi.operators.boundaries["x_neg"])
+    >>> [f.shape for f in flux]
+    [(1,)]
     """
 
 
@@ -446,6 +476,15 @@ def lift(matrices: Any, semi: Semidiscretization, values: Any) -> Any:
     -------
     array
         Of shape (m, Np, K).
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> semi, wave, _, _ = advection.setup(order=2, cells=4, cell="line")
+    >>> dg.lift(semi.operators.matrices, semi, mb.ones((1, 2, 4))).shape  # (one point at each end of a cell)
+    (1, 3, 4)
     """
 
 
@@ -499,6 +538,15 @@ def gradient(viscous: Any, semi: Semidiscretization, u: Any, t: Any) -> Any:
     tuple of array
         Two arrays, derivatives of all variables along the first axis first: with what jumps between cells
         add, and for faces. They are one and the same for some `viscous`.
+
+    Examples
+    --------
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import diffusion
+    >>> semi, start, _, _ = diffusion.setup(order=2, cells=4)
+    >>> of_cells, of_faces = dg.gradient(semi.solver.viscous, semi, semi.state(start), semi.scalar(0.0))
+    >>> of_cells.shape, of_faces.shape
+    ((1, 3, 4), (1, 3, 4))
     """
 
 

@@ -95,7 +95,16 @@ class UserFunctionError(MirabelleError, TypeError):
 
 
 class DenseFallbackWarning(UserWarning):
-    """An operation has no rule for a structured array, and made it dense, of so many bytes."""
+    """An operation has no rule for a structured array, and made it dense, of so many bytes.
+
+    >>> import mirabelle as mb
+    >>> import warnings
+    >>> with mb.settings.changed(dense_fallback="warn"), warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     x = mb.exp(mb.Diagonal([1.0, 2.0]))
+    >>> told[0].category is mb.DenseFallbackWarning, told[0].message.nbytes
+    (True, 32)
+    """
 
     nbytes = 0
 
@@ -114,19 +123,52 @@ class DenseFallbackError(MirabelleError, TypeError):
 
 
 class DeviceError(MirabelleError, RuntimeError):
-    """A device was asked for something it cannot do."""
+    """A device was asked for something it cannot do.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.stream(mb.HostArray)
+    ... except mb.DeviceError as error:
+    ...     print(error)
+    A stream belongs to a card, and host is none. Name one: `device=mb.CuArray`.
+    """
 
 
 class OutOfMemoryError(MirabelleError, MemoryError):
-    """A device, or the host, has no room for an array. Every array it holds is what it was."""
+    """A device, or the host, has no room for an array. Every array it holds is what it was.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     x = mb.zeros(10**15)
+    ... except mb.OutOfMemoryError:
+    ...     x = mb.zeros(10**3)
+    >>> x.shape
+    (1000,)
+    """
 
 
 class CommunicationError(MirabelleError, RuntimeError):
-    """Processes that share an array cannot talk to each other as was asked."""
+    """Processes that share an array cannot talk to each other as was asked.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.distributed.mpi_communicator(3)
+    ... except mb.CommunicationError:
+    ...     print("3 is no communicator")
+    3 is no communicator
+    """
 
 
 class RemoteError(CommunicationError):
-    """Another process failed. `rank` is which, `remote_traceback` what it said."""
+    """Another process failed. `rank` is which, `remote_traceback` what it said.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     raise mb.RemoteError("Process 3 failed: no space left on its disk.", rank=3)
+    ... except mb.RemoteError as error:
+    ...     print(error.rank)
+    3
+    """
 
     def __init__(self, message: str, rank: int = -1, remote_traceback: str = "") -> None:
         super().__init__(message)
@@ -138,11 +180,30 @@ class RemoteError(CommunicationError):
 
 
 class LayoutError(MirabelleError, ValueError):
-    """Distributed arrays are divided in ways that do not join."""
+    """Distributed arrays are divided in ways that do not join.
+
+    >>> import mirabelle as mb
+    >>> columns = mb.distributed.Layout(mb.distributed.Block(1))
+    >>> try:
+    ...     mb.distributed.redistribute(mb.DArray[mb.HostArray]([1.0, 2.0]), columns)
+    ... except mb.LayoutError as error:
+    ...     print(error)
+    Block(1) divides dimension 1, and the array has 1: shape (2,).
+    """
 
 
 class GatheringWarning(UserWarning):
-    """An operation brought a large distributed array together on each process."""
+    """An operation brought a large distributed array together on each process.
+
+    A program that must not do so makes it an error:
+
+    >>> import mirabelle as mb
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", mb.GatheringWarning)
+    ...     print(mb.sum(mb.ones(4, device=mb.DArray[mb.HostArray])))
+    4.0
+    """
 
 
 class ConvergenceWarning(UserWarning):

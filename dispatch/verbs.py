@@ -258,6 +258,14 @@ def lower(x: Any, leaf: Any) -> Any:
     view
         A view as the backend of the array has them, a `numpy.ndarray` of a `mb.HostArray`; it shares the
         memory of `leaf`.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> mb.ext.lower(x.T, mb.ext.tree(x))
+    array([[1., 3.],
+           [2., 4.]])
     """
 
 

@@ -627,3 +627,11 @@ def test_what_a_function_of_types_refuses(sound):
     assert sound(Dog) == "any"
     with pytest.raises(TypeError):
         sound([])  # no type, and nothing that can be looked up
+
+
+def test_round_takes_decimals_or_options_of_ufuncs():
+    x, out = mb.HostArray([1.26, 2.74]), mb.zeros(2)
+    with pytest.raises(TypeError, match="without decimals="):
+        mb.round(x, 1, where=x > 2)
+    assert mb.round(x, where=x > 2, out=out).tolist() == [0.0, 3.0]
+    assert mb.round(x, 1).tolist() == [1.3, 2.7]

@@ -18,6 +18,11 @@ class EntityClasses:
     """The numbers of entities that are computed at once (`core`), after `roots()`, and after `end()`.
 
     `touched` is how far the loop reaches on any of the processes: "core", "owned" or "ghosts".
+
+    >>> from mirabelle import meshdata as md
+    >>> found = md.classify([[0, 1], [1, 2]], 2, [])
+    >>> found, found.core.tolist(), found.touched
+    (<1 core, 0 root and 1 leaf entities>, [0], 'ghosts')
     """
 
     core: np.ndarray

@@ -34,6 +34,14 @@ class UnderWay:
 
     Until then the arrays are free: what is sent was gathered at the beginning, and what comes is written (or
     combined with what then stands there) at the end.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> under_way = md.StarForest(3, owners=[0], roots=[1]).begin_bcast(x)  # (entry 2 is a copy of entry 1)
+    >>> under_way.end()
+    >>> print(x, under_way.ended)
+    [1. 2. 2.] True
     """
 
     __module__ = "mirabelle.meshdata"

@@ -104,6 +104,13 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
     -------
     meshio.Mesh
         As meshio reads it: its `points`, `cells` and data, nothing left out.
+
+    Examples
+    --------
+    ```python
+    file = md.read_meshio("wing.geo", order=2)      # needs meshio and gmsh: pip install mirabelle[mesh]
+    file.points.shape
+    ```
     """
     path = Path(path)
     if not path.exists():
@@ -166,6 +173,16 @@ def physical_groups(file: Any) -> Groups:
     -------
     dict
         From names to lists of pairs: the dimension, and an int array of a row of nodes for each cell.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from mirabelle import meshdata as md
+    >>> edges = SimpleNamespace(type="line", data=np.array([[0, 1], [1, 2]]))  # (as meshio has them)
+    >>> file = SimpleNamespace(field_data={}, cell_sets={"wall": [[1]]}, cell_data={}, cells=[edges])
+    >>> md.physical_groups(file)
+    {'wall': [(1, array([[1, 2]]))]}
     """
     names = {(int(tag), int(dim)): name for name, (tag, dim) in file.field_data.items()}
     groups: Groups = {}

@@ -64,6 +64,16 @@ def write_petsc(path: Any, *objects: Any, indices: Any = None, dtype: Any = None
         Of PETSc's integers; None is int32 where that is enough.
     dtype : dtype or None
         Of PETSc's scalars; None is double precision, complex if any is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.write_petsc(f"{folder}/b", mb.HostArray([1.0, 2.0]))
+    ...     print(*md.read_petsc(f"{folder}/b"))
+    [1. 2.]
     """
     if not objects:
         raise ValueError("There is nothing to write: give matrices and vectors, `md.write_petsc(path, A, b)`.")
@@ -173,6 +183,17 @@ def read_petsc(path: Any, *, dtype: Any = None, device: Any = None) -> list[Any]
     list
         What the file has, in its order: `mb.CSR`, dense matrices and vectors, and vectors of integers for
         index sets.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.write_petsc(f"{folder}/system", mb.CSR(mb.eye(2)), mb.HostArray([1.0, 2.0]))
+    ...     A, b = md.read_petsc(f"{folder}/system")
+    >>> print(mb.linalg.solve(A, b))
+    [1. 2.]
     """
     path = Path(os.fspath(path))
     raw = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
@@ -283,6 +304,14 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
     -------
     petsc4py.PETSc.Mat, Vec or IS
         In memory of PETSc's, and of its types of numbers.
+
+    Examples
+    --------
+    ```python
+    solver = PETSc.KSP().create()                   # needs petsc4py: pip install mirabelle[petsc]
+    solver.setOperators(md.to_petsc(A))
+    solver.solve(md.to_petsc(b), x := md.to_petsc(b))
+    ```
     """
     if communicator_of([x]) is not None:
         raise TypeError(
@@ -322,6 +351,13 @@ def from_petsc(x: Any, *, device: Any = None) -> Any:
     mb.CSR or array
         In new memory: a `mb.CSR` with the rows that this process has, or a vector of its entries (integers
         of an IS).
+
+    Examples
+    --------
+    ```python
+    A = md.from_petsc(matrix)                       # needs petsc4py: pip install mirabelle[petsc]
+    x, info = mb.linalg.cg(A, md.from_petsc(vector))
+    ```
     """
     PETSc = _petsc4py()
     if isinstance(x, PETSc.IS):

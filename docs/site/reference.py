@@ -11,7 +11,8 @@ import numpy as np
 
 import mirabelle as mb
 from docs.site import subjects
-from docs.site.docstrings import escaped, markdown, summary, text_of
+from docs.site.docstrings import escaped, markdown, prose, summary, text_of
+from docs.site.examples import example
 
 # Namespaces of NumPy and SciPy that have functions of the same names. (What NumPy lacks has no such line.)
 NUMPYS = {"mb": np, "mb.linalg": np.linalg, "mb.fft": np.fft, "mb.lib.stride_tricks": np.lib.stride_tricks}
@@ -168,6 +169,7 @@ def entry(space: str, names: list[str], thing: Any) -> str:
         parts.append(markdown(text_of(thing)) if is_ours(thing) else numpys_text(thing))
     else:
         parts.append(f"`{thing!r}`")
+    parts.append(prose(example(called.removeprefix("mb."))))
     parts.append(beside_numpy(space, names, thing))
     if inspect.isclass(thing) and is_ours(thing):
         rows = list(methods(thing))

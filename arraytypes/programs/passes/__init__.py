@@ -79,6 +79,12 @@ def rewrite(node: Any) -> Node:  # type: ignore[empty-body]
     node
         A node of the shape and dtype of `node`, which stands in its place; `node` itself leaves it as it
         is. There is no method to begin with.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> [m.signature[0].__name__ for m in mb.methods(mb.compiling.rewrite)]
+    []
     """
 
 

@@ -14,12 +14,14 @@ from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.dispatch.errors import DenseFallbackWarning, GatheringWarning
 from mirabelle.dispatch.linecounts import LineCount
 
-# What things cost, in seconds: an element in a compiled loop; a small statement where it is written, and inside
-# of a compiled program; to stop for a number; a byte of memory; to make an array a little longer.
-ELEMENT, WRITTEN, STATEMENT, STOP, BYTE, GROW = 1e-8, 3.5e-7, 8e-8, 5e-6, 1e-10, 1.6e-5
+# What things cost, in seconds: an element in a compiled loop; a small statement; to stop for a number; a byte
+# of memory; to make an array a little longer.
+ELEMENT, WRITTEN, STOP, BYTE, GROW = 1e-8, 3.5e-7, 5e-6, 1e-10, 1.6e-5
 # From where on a line is worth a word: element reads and writes, statements on few bytes, compilations.
 READS, STATEMENTS, COMPILATIONS, GROWN = 100, 200, 3, 30
 FEW_BYTES = 1 << 16
+# The share of capturing that a program for all sizes saves: it is fitted to each.
+ANY_SIZE = 0.6
 # A share of a line's time that is nothing to be gained.
 FEW = 0.1
 # A statement on so many bytes is one on single numbers.
@@ -186,7 +188,7 @@ def _values_asked_for(line: LineCount, text: str) -> Found:
         f"is computed here: {launches} launches",
         "ask less often, every tenth time say: what is asked for is not computed in between, and what ten "
         "turns leave pending is one pass over memory; in a compiled function `mb.while_loop` asks by itself",
-        0.9 * (reads * STOP + 3 * line["bytes_written"] * BYTE),  # (written to new memory)
+        0.9 * (reads * STOP + 4 * line["bytes_written"] * BYTE),  # (written to new memory)
     )
 
 
@@ -195,12 +197,22 @@ def _compiled_again(line: LineCount, text: str) -> Found:
     if line.compiling < COMPILATIONS:
         return None
     captured = f", and {line['captures']} times a function is captured" if line["captures"] else ""
+    changing, cures = [], []
+    if line.shapes >= line["captures"] / 2 > 0:
+        changing.append("shapes")
+        cures.append('`@mb.compile(sizes="any")` makes one program for all sizes; or pad to a few')
+    if line.numbers >= line["captures"] / 2 > 0:
+        changing.append("Python's numbers")
+        cures.append("hand a number that changes over as an array, `f(x, mb.asarray(dt))`")
+    saved = line.compiled_again - (line.compiling - 1) * _ready(line)
     return (
-        f"something is compiled in {min(line.compiling, line.visits)} of {line.visits} visits{captured}",
-        "let shapes, dtypes and constants repeat: hand a number that changes over as an array, "
+        f"something is compiled in {min(line.compiling, line.visits)} of {line.visits} visits{captured}"
+        + (f", for other {' and '.join(changing)}" if changing else ""),
+        "; ".join(cures)
+        or "let shapes, dtypes and constants repeat: hand a number that changes over as an array, "
         '`f(x, mb.asarray(dt))`; where sizes change, `@mb.compile(sizes="any")` makes one program for all, or '
         "pad to a few sizes; make a function once, outside of the loop",
-        line.compiled_again - (line.compiling - 1) * _ready(line),
+        saved * ANY_SIZE if changing == ["shapes"] else saved,
     )
 
 
@@ -273,7 +285,7 @@ def _small_statements(line: LineCount, text: str) -> Found:
         "give a statement more elements (many small problems are one array with an axis more); or make the "
         "loop one program with `@mb.compile` (which takes some tens of ms once), or write it with its loops "
         "over elements in a function under `@mb.jit`",
-        launches * (WRITTEN - STATEMENT),
+        launches * WRITTEN,
     )
 
 
@@ -283,7 +295,7 @@ def fell_back(line: LineCount, said: DenseFallbackWarning, count: int) -> tuple[
     (It is said once of an operation and a type, and happens at each visit.)
     """
     what, _, cure = str(said).partition("; ")
-    saved = min((max(line.visits, 1) - 1) * said.nbytes * 2 * BYTE, line.seconds)
+    saved = min((max(line.visits, 1) - 1) * said.nbytes * 2.5 * BYTE, line.seconds)
     times = f", {count} times" if count > 1 else f", at {line.visits} visits" if line.visits > 1 else ""
     if saved < FEW * line.seconds:
         cure = (

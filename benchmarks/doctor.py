@@ -32,8 +32,8 @@ def run(only: str = "", rounds: int = 0) -> None:
             [
                 name,
                 *[f"{s * 1e3:.2f}" for s in (min(before), min(after), seconds)],
-                f"{1 - min(after) / min(before):.0%}",
-                f"{gain / seconds:.0%}",
+                f"{(min(before) - min(after)) * 1e3:.2f}",
+                f"{gain * 1e3:.2f}",
             ]
         )
     show(

@@ -107,6 +107,17 @@ def count() -> Iterator[Counters]:
 add: Callable[..., None] = in_c.add_counts
 
 
+# Who asks why functions are captured again: told whether shapes and numbers are others than the last time.
+curious: list[Callable[[bool, bool], None]] = []
+
+
+def captured(shapes: bool, numbers: bool) -> None:
+    """A function was captured, for other shapes, for other numbers."""
+    add(captures=1)
+    for ask in curious:
+        ask(shapes, numbers)
+
+
 def transfers() -> int:
     """The transfers that the block of this context has counted so far; 0 where nobody counts."""
     blocks = _current.get()

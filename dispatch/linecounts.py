@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields
 from types import CodeType
 from typing import Any, TextIO
 
-from mirabelle.dispatch.counters import Counters, add, count
+from mirabelle.dispatch.counters import Counters, add, count, curious
 from mirabelle.dispatch.native import in_c
 
 NAMES = tuple(f.name for f in fields(Counters))
@@ -41,6 +41,9 @@ class LineCount:
     compiling: int = 0
     compiled_again: float = 0.0
     warned: list[Warning] = field(default_factory=list)
+    # How often a function was captured for other shapes than the last time, and for other numbers.
+    shapes: int = 0
+    numbers: int = 0
 
     def __getitem__(self, name: str) -> int:
         return self.counts[NAMES.index(name)]
@@ -99,6 +102,7 @@ class LineCounts:
         self.lines: dict[Place, LineCount] = {}
         self.seconds = 0.0
         self._warned: list[tuple[Place, Warning]] = []
+        self._captured: list[tuple[Place, bool, bool]] = []
 
     def __enter__(self) -> LineCounts:
         self._counting = count()
@@ -114,11 +118,13 @@ class LineCounts:
         warnings.showwarning = self._note
         self._before: Any = sys.gettrace()
         self._follower = in_c.Follower(_kind)
+        curious.append(self._note_capture)
         self._follower.start(counters)
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._follower.stop()
+        curious.remove(self._note_capture)
         if isinstance(self._before, in_c.Follower):
             self._before()  # (goes on at once, and not with the next call)
         else:
@@ -138,6 +144,15 @@ class LineCounts:
             self.seconds += left
         for place, warned in self._warned:
             self.lines.setdefault(place, LineCount()).warned.append(warned)
+        for place, shapes, numbers in self._captured:
+            line = self.lines.setdefault(place, LineCount())
+            line.shapes += shapes
+            line.numbers += numbers
+
+    def _note_capture(self, shapes: bool, numbers: bool) -> None:
+        place = self._follower.place()
+        if place is not None:
+            self._captured.append((place, shapes, numbers))
 
     def _note(
         self, message: Warning | str, category: type[Warning], filename: str, lineno: int,

@@ -93,8 +93,10 @@ def test_functions_that_are_captured_again():
         "smooth(mb.ones(n), 0.5)  # of other sizes",
         "smooth(mb.ones(20), i + 2.5)  # of other numbers",
     }
-    for f in again.values():
-        assert 'sizes="any"' in f.cure and "mb.asarray(dt)" in f.cure and "8 times" in f.what
+    sizes, numbers = again.values() if "sizes" in next(iter(again)) else reversed(again.values())
+    assert 'sizes="any"' in sizes.cure and "mb.asarray" not in sizes.cure and "other shapes" in sizes.what
+    assert "mb.asarray(dt)" in numbers.cure and "sizes" not in numbers.cure and "numbers" in numbers.what
+    assert "8 times" in sizes.what and "8 times" in numbers.what
 
 
 def test_what_stops_only_is_no_more_than_stops():
@@ -105,7 +107,7 @@ def test_what_stops_only_is_no_more_than_stops():
             x = x * 0.99
             total += float(mb.sum(x))
     asked = [f.gain for f in found.findings if f.kind == "values asked for"]
-    assert sum(asked) <= 120 * (5e-6 + 3 * 300_000 * 8 * 1e-10)
+    assert sum(asked) <= 120 * (5e-6 + 4 * 300_000 * 8 * 1e-10)
 
 
 def test_small_statements():

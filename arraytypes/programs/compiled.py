@@ -314,8 +314,9 @@ class Compiled:
                 if objects:
                     seen = held.that_stayed(OutsideValues(self.function, objects))
                     self._given[_which(objects)] = objects, seen
-                counters.add(captures=1)
                 self.programs[key] = program
+                if counters.active:
+                    counters.captured(*what_changes(list(self.programs)[-2:]))
                 if self._any is not None:
                     self._any.learn(call, program)
                 if found.numbers and len(self.programs) > MANY_PROGRAMS and not self._warned:

@@ -188,7 +188,7 @@ def _values_asked_for(line: LineCount, text: str) -> Found:
         f"is computed here: {launches} launches",
         "ask less often, every tenth time say: what is asked for is not computed in between, and what ten "
         "turns leave pending is one pass over memory; in a compiled function `mb.while_loop` asks by itself",
-        0.9 * (reads * STOP + 4 * line["bytes_written"] * BYTE),  # (written to new memory)
+        reads * STOP + 4 * line["bytes_written"] * BYTE,  # (written to new memory)
     )
 
 
@@ -257,7 +257,7 @@ def _handed_over(line: LineCount, text: str) -> Found:
         f"in {line.visits} visits an array is handed to Python or NumPy as a whole",
         "stay with arrays (`float(x[0])` for one element, `mb.sum(x)`; NumPy's functions are here, too), and "
         "hand over once, after the loop",
-        0.9 * line.seconds - moved * BYTE,
+        line.seconds - moved * BYTE,
     )
 
 

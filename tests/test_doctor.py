@@ -107,7 +107,7 @@ def test_what_stops_only_is_no_more_than_stops():
             x = x * 0.99
             total += float(mb.sum(x))
     asked = [f.gain for f in found.findings if f.kind == "values asked for"]
-    assert sum(asked) <= 120 * (5e-6 + 4 * 300_000 * 8 * 1e-10)
+    assert sum(asked) <= 120 * (5e-6 + 4 * 300_100 * 8 * 1e-10)
 
 
 def test_small_statements():

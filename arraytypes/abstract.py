@@ -19,7 +19,7 @@ from mirabelle.arraytypes.buffers import Buffered, NoBufferError
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.operators import Operators
 from mirabelle.arraytypes.parametric import ArrayMeta
-from mirabelle.dispatch import native, verbs
+from mirabelle.dispatch import loading, native, verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
@@ -365,3 +365,6 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
     __array_ufunc__: Any = native.in_c.Overrides(verbs.UFUNC_OPERATORS, {}, _numpy_ufunc)
 
     __array_function__: Any = native.in_c.Overrides(verbs.FUNCTION_OPERATORS, verbs.ADAPTED, _numpy_function)
+
+
+loading.arrays_come_of(NumpyMethods)

@@ -544,7 +544,7 @@ def asarray(
     A NumPy array is shared, and so is another library's on a card, which becomes one of that card's type:
     writes go both ways, and expressions over it are evaluated at once, because NumPy may write to it at any
     time. `HostArray(data)` copies once and lets them fuse.
-    `copy=True` always copies; `copy=False` raises where a copy would be needed.
+    `copy=True` always copies; `copy=False` raises where a copy would be needed. Also called `mb.asanyarray`.
 
     Parameters
     ----------

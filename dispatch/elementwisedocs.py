@@ -22,6 +22,14 @@ _CHOICE = [
         "What is taken where it holds, and where it does not; all are stretched to one shape.",
     ),
 ]
+# NumPy's names of functions that the array API standard calls otherwise.
+_ALSO = {
+    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "bitwise_not invert",
+    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "conj": "conjugate",
+    "deg2rad": "radians", "divide": "true_divide", "pow": "power", "rad2deg": "degrees", "remainder": "mod",
+    "round": "rint",
+}  # fmt: skip
 _OPTIONS = [
     ("out : array or None", "Where the result is written, and what is returned then; None is a new array."),
     (
@@ -132,6 +140,8 @@ def docstring(name: str, meaning: str, example: str) -> str:
     """
     op = TABLE[name]
     doc = f"{meaning}, element by element; lazy, and fused with what surrounds it.\n"
+    if name in _ALSO:
+        doc += f"\nAlso called {', '.join(f'`mb.{other}`' for other in _ALSO[name].split())}.\n"
     plain = name in ("where", "real", "imag")  # (which are no ufuncs)
     if not plain:
         doc += "\nTakes NumPy's `dtype=` and `casting=`, too.\n"

@@ -735,7 +735,7 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
 @keyword_only("axis")
 @numpys
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """The smallest element (NaN wins).
+    """The smallest element (NaN wins). Also called `mb.amin`.
 
     Parameters
     ----------
@@ -769,7 +769,7 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 @keyword_only("axis")
 @numpys
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """The largest element (NaN wins).
+    """The largest element (NaN wins). Also called `mb.amax`.
 
     Parameters
     ----------

@@ -458,6 +458,13 @@ def test_no_generated_page_takes_the_place_of_one_that_is_written():
         site.add(made, place, text)
 
 
+def test_help_names_the_other_names_of_a_function():
+    for space in ("mb", "mb.linalg", "mb.fft"):
+        for called, thing in SPACES[space].items():
+            if inspect.isfunction(thing) and reference.is_ours(thing) and called != thing.__name__:
+                assert f"`{space}.{called}`" in text_of(thing), called
+
+
 def test_signatures_say_where_arrays_come_back():
     """(Jedi completes `mb.sum(x).` by them.)"""
     for f in (mb.zeros, mb.sum, mb.roll, mb.sin, mb.percentile, mb.linalg.solve, mb.fft.fft, mb.kron):

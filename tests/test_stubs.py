@@ -293,7 +293,7 @@ INFERRED = ["mb.zeros(3)", "mb.asarray([1])", "mb.eye(3)", "mb.concatenate([x])"
             "mb.linalg.qr(A)[0]", "mb.linalg.qr(A).Q", "mb.linalg.svd(A).S", "mb.linalg.eigh(A).eigenvalues",
             "mb.where(x > 0, x, x)", "mb.unique(x)", "mb.linspace(0, 1, 3)", "mb.split(x, 3)[0]",
             "mb.meshgrid(x, x)[0]", "mb.nonzero(x)[0]", "mb.histogram(x)[0]", "mb.linalg.cg(A, x)[0]",
-            "mb.load('x')", "mb.gradient(x)"]  # fmt: skip
+            "x.sum()", "x.reshape(3)", "mb.load('x')", "mb.gradient(x)"]  # fmt: skip
 INFER = """
 import json, sys
 import jedi

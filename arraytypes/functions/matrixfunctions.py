@@ -16,7 +16,7 @@ from mirabelle.dispatch.tree import broadcast_shapes
 
 @array_function
 def expm(A: Any, /) -> Any:
-    """The exponentials of square matrices: the sum of A^k / k!.
+    """The exponentials of square matrices: the sum of A^k / k!. Also called `mb.linalg.matrix_exp`.
 
     Parameters
     ----------

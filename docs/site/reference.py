@@ -162,7 +162,9 @@ def entry(space: str, names: list[str], thing: Any) -> str:
     if "__" in called:  # (in an attribute Markdown would make bold type of it)
         parts = [f"## `{called}`", f'<a id="{called}"></a>']
     if anchors:
-        parts.append(anchors + "Also called " + ", ".join(f"`{space}.{n}`" for n in names[1:]) + ".")
+        told_there = "Also called" in text_of(thing)
+        also = "Also called " + ", ".join(f"`{space}.{n}`" for n in names[1:]) + "."
+        parts.append(anchors + ("" if told_there else also))
     if callable(thing):
         parts.append(f"```python\n{written(called, thing)}\n```")
     if callable(thing) or type(thing).__module__ != "builtins":

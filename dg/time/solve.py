@@ -134,7 +134,7 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
             f"solve: {str(initial)!r} is a path. Read it: solve(semi, t1, dg.load({str(initial)!r}, semi))."
         )
     before = initial if isinstance(initial, Solution) else Solution(semi, cast(Any, None))
-    pair = (before.t, tspan) if isinstance(tspan, Real) else tuple(tspan) if isinstance(tspan, Iterable) else ()
+    pair: Any = tuple(tspan) if isinstance(tspan, Iterable) else (before.t, tspan)
     numbers = len(pair) == 2 and all(isinstance(t, Real) and math.isfinite(t) for t in pair)
     said = f"solve: tspan={tspan!r} has to be t1, or (t0, t1) with t0 <= t1, all finite: solve(semi, 1.0, f)."
     ensure(numbers and pair[0] <= pair[1], said)

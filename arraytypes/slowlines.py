@@ -22,6 +22,8 @@ READS, STATEMENTS, COMPILATIONS, GROWN = 100, 200, 3, 30
 FEW_BYTES = 1 << 16
 # The share of capturing that a program for all sizes saves: it is fitted to each.
 ANY_SIZE = 0.6
+# The share of capturing that a program for all sizes saves: it is fitted to each.
+ANY_SIZE = 0.6
 # A share of a line's time that is nothing to be gained.
 FEW = 0.1
 # A statement on so many bytes is one on single numbers.
@@ -297,14 +299,12 @@ def fell_back(line: LineCount, said: DenseFallbackWarning, count: int) -> tuple[
     what, _, cure = str(said).partition("; ")
     saved = min((max(line.visits, 1) - 1) * said.nbytes * 2.5 * BYTE, line.seconds)
     times = f", {count} times" if count > 1 else f", at {line.visits} visits" if line.visits > 1 else ""
-    if saved < FEW * line.seconds:
-        cure = (
-            "none that keeps this routine: it is the one for dense arrays, and takes the time that is left, so "
-            "another routine is to be found, or given: " + cure
-        )
-    else:
-        cure = f"where the same array comes again, make it dense once, before the loop; {cure}"
-    return what.rstrip(".") + times, cure.rstrip("."), saved
+    cure = (
+        ("where the same array comes again, make it dense once, before the loop; " if line.visits > 1 else "")
+        + "the routine is the one for dense arrays and takes as long then: more is saved by another routine "
+        f"alone, or a rule ({cure.rstrip('.')})"
+    )
+    return what.rstrip(".") + times, cure, saved
 
 
 def gathered(line: LineCount, said: GatheringWarning, count: int) -> tuple[str, str, float]:

@@ -19,7 +19,7 @@ STYLE = """:root { color-scheme: light dark } body { font: 16px/1.5 system-ui, s
 max-width: 75em; padding: 0 1em; overflow-wrap: anywhere } table { border-collapse: collapse }
 tr { border-bottom: 1px solid #8884 } td, th { min-width: 5em; padding: .5em; text-align: left }
 td { vertical-align: top } td:first-child { min-width: 16em } code { font-size: .9em }
-@media (max-width: 45em) { th { display: none } td { display: block }
+@media (max-width: 45em) { th, td:empty { display: none !important } td { display: block }
 td:nth-child(4)::before { content: "takes " } td:nth-child(5)::before { content: "may save " } }"""
 
 

@@ -152,10 +152,10 @@ class CommunicationError(MirabelleError, RuntimeError):
 
     >>> import mirabelle as mb
     >>> try:
-    ...     mb.distributed.mpi_communicator(3)
-    ... except mb.CommunicationError:
-    ...     print("3 is no communicator")
-    3 is no communicator
+    ...     raise mb.CommunicationError("Ranks do different things.")
+    ... except RuntimeError as error:
+    ...     print(error)
+    Ranks do different things.
     """
 
 

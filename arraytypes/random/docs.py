@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 import textwrap
 from types import FunctionType
-from typing import Any
+from typing import TypeVar
+
+G = TypeVar("G")
 
 _REALS = "array of float64, of float32 if `dtype` says so"
 _WHOLES = "array of int64"
@@ -135,7 +137,7 @@ _OTHERS = {
 }
 
 
-def told(generator: Any) -> Any:
+def told(generator: type[G]) -> type[G]:
     """A class of generators whose methods say in NumPy's sections what they take and give.
 
     >>> import mirabelle as mb

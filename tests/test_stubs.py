@@ -365,7 +365,8 @@ def test_signatures_name_what_comes_back():
     assert gives(mb.linalg.eigh) == "EighResult"
     assert gives(mb.split) == gives(mb.hsplit) == "list[AbstractArray]"
     assert gives(mb.histogram) == "tuple[AbstractArray, AbstractArray]"
-    assert gives(mb.where) == "Union[AbstractArray, tuple[AbstractArray, ...]]"
+    either = ["Union[AbstractArray, tuple[AbstractArray, ...]]", "AbstractArray | tuple[AbstractArray, ...]"]
+    assert gives(mb.where) in either  # (Python 3.14 writes the second)
     assert gives(mb.linspace) == "AbstractArray | tuple[AbstractArray, AbstractArray]"
     assert gives(mb.load) == "AbstractArray | dict[str, AbstractArray]"
     assert gives(mb.to_numpy) == "np.ndarray"

@@ -224,6 +224,7 @@ waker_dealloc(PyObject *waker)
 static PyType_Slot waker_slots[] = {{Py_tp_dealloc, waker_dealloc}, {0}};
 static PyType_Spec waker_spec = {"mirabelle.dispatch._native.Waker", sizeof(Waker), 0, Py_TPFLAGS_DEFAULT, waker_slots};
 
+#if PY_VERSION_HEX < 0x030C0000
 /* No events until the frame is let go. */
 static int
 let_alone(Follower *self, PyFrameObject *frame)
@@ -237,6 +238,7 @@ let_alone(Follower *self, PyFrameObject *frame)
     Py_DECREF(waker);
     return failed;
 }
+#endif
 
 /* Something is counted. If it is the user's line that does it, and there are no events, somebody keeps a frame that was
    let alone (with an error, say). */

@@ -72,7 +72,9 @@ def add_advice(error: BaseException) -> None:
 
 def _behind(error: BaseException) -> BaseException | None:
     """The error that is shown before another one."""
-    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
 
 
 def _is_inside(error: BaseException) -> bool:
@@ -100,7 +102,9 @@ class _Shortened:
         self.left_out += count
         shown = _behind(error)
         said = error.__cause__ if getattr(error, "explained", False) else None
-        while shown is not None and (shown is said or _is_inside(shown)):
+        passed = {id(error)}  # (a chain may be a ring)
+        while shown is not None and id(shown) not in passed and (shown is said or _is_inside(shown)):
+            passed.add(id(shown))
             self.left_out += sum(1 for _ in _steps(shown.__traceback__))
             shown = _behind(shown)  # (an explained error's sentence says what was caught)
         if shown is not _behind(error):

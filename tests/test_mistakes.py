@@ -619,3 +619,20 @@ def test_what_is_shown_changes_no_error():
     with few_frames(error, error.__traceback__):
         pass
     assert error.__context__ is error or error.__context__ is None
+
+
+def test_a_ring_of_errors_of_ours_ends():
+    def caught(n):
+        try:
+            mb.einsum("ij", mb.ones(n))
+        except ValueError as e:
+            e.__traceback__ = e.__traceback__.tb_next  # (from ours on, as what is caught inside)
+            return e
+
+    first, second = caught(3), caught(4)
+    first.__context__, second.__context__ = second, first
+    first.__cause__ = second.__cause__ = None
+    before = (first.__traceback__, first.__context__, second.__context__)
+    with few_frames(first, first.__traceback__):
+        pass
+    assert (first.__traceback__, first.__context__, second.__context__) == before

@@ -328,7 +328,8 @@ class SimulatedDriver(Driver):
             given = [*values, *fixed]
             if len(given) != len(codes):
                 raise DeviceError(f"{kernel.name} takes {len(codes)} arguments, and got {len(given)}.")
-            # Integers of Python do not overflow: addresses, and what is fixed, stay such.
+            # What is fixed stays a number of Python, which does not overflow; what is given does, as on a card.
+            # (Addresses are given as i8, too: nobody adds so much to one.)
             n = len(values)
             arguments = [
                 int(v) if c == "u8" or (c == "i8" and i >= n) else t(v)

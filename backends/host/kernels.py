@@ -61,7 +61,7 @@ def get(
         at_once = wait or settings.compiler == "inline" or getattr(_here, "only_known", None) is False
         found = _mapped(key, code, at_once)
         if found is FAILED and code.is_stored:  # for another machine
-            del _kernels[key]
+            _kernels.pop(key, None)
             found = _find(key, source, wait, anew=True)
     if found is FAILED:
         _report(key, source)

@@ -144,6 +144,10 @@ def install() -> None:
         return
 
     def shown(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        if not isinstance(error, Exception):
+            # (An interrupt ends the process by its signal, as shells want it, unless text is run meanwhile.)
+            before(kind, error, trace)
+            return
         with few_frames(error, trace) as shorter:
             before(kind, error, shorter)
 

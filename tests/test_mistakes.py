@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import signal
 import subprocess
 import sys
 import traceback
@@ -636,3 +637,10 @@ def test_a_ring_of_errors_of_ours_ends():
     with few_frames(first, first.__traceback__):
         pass
     assert (first.__traceback__, first.__context__, second.__context__) == before
+
+
+def test_an_interrupt_ends_a_process_by_its_signal():
+    """(Shells end their loops where a program was ended by Ctrl-C.)"""
+    code = "import mirabelle; raise KeyboardInterrupt"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == -signal.SIGINT and "KeyboardInterrupt" in ran.stderr

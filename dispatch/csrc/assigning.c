@@ -177,7 +177,7 @@ compute(Setter *self, PyObject *value)
     unsigned met = self->unknown++;
     /* (Where none has come back for long, as in loops over parts that shrink, it is in vain.) */
     self->idle += self->idle < IDLE;
-    if (!held && met % (self->idle < IDLE ? every[met / 72 % 3] : seldom[met / 576 % 3]) == 0)
+    if (met % (self->idle < IDLE ? every[met / 72 % 3] : seldom[met / 576 % 3]) == 0)
         return 0;
     PyObject *leaf = NULL;
     Py_INCREF(tree); /* (others may run, and give the array another) */

@@ -2,7 +2,7 @@
 
 An error passes through many functions of ours before it is seen, and who reads it wants the line of the program
 and the sentence at the end. The hooks that Python calls for an error that nobody caught (`sys.excepthook`, that
-of threads, and IPython's for cells) are where frames are left out, and nowhere else: debuggers, loggers and who
+of threads, and IPython's for cells and `%run`) are where frames are left out, and nowhere else: debuggers, loggers and who
 catches an error have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What Python itself
 says of a mistake is given a note there with the cure.
 
@@ -164,12 +164,19 @@ def install() -> None:
 
     threading.excepthook = shown_of_thread
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is not None and not shell.custom_exceptions:  # (somebody else shows errors then)
-        shell.set_custom_exc((Exception,), _shown_by_ipython)
+    if shell is None:
+        return
+    before_in_shell = shell.showtraceback
 
+    def shown_in_shell(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
+        # (Cells, `%run`, `%run -m` and `%tb` come here. `%debug` has all frames.)
+        error = exc_tuple[1] if exc_tuple else sys.exception() or getattr(sys, "last_value", None)
+        if not isinstance(error, Exception):
+            before_in_shell(exc_tuple, *args, **options)
+            return
+        trace = exc_tuple[2] if exc_tuple else error.__traceback__
+        with few_frames(error, trace) as shorter:
+            before_in_shell((type(error), error, shorter), *args, **options)
+        sys.last_traceback = trace
 
-def _shown_by_ipython(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:
-    """What IPython does with an error in a cell, with fewer frames. `%debug` has all of them."""
-    with few_frames(error, trace) as shorter:
-        shell.showtraceback((kind, error, shorter), tb_offset=tb_offset, running_compiled_code=True)
-    sys.last_traceback = trace
+    shell.showtraceback = shown_in_shell

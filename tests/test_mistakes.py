@@ -504,8 +504,9 @@ def test_a_value_that_is_called_is_named():
 CELLS = ["mb.einsum('ij', mb.ones(3))", "mb.ones(3).numpy()", "1 / 0", "int('a'", "mb.sum(mb.ones(3), dim=0)"]
 
 
-def test_a_cell_of_a_notebook_shows_as_few():
+def test_a_cell_of_a_notebook_shows_as_few(tmp_path):
     interactive = pytest.importorskip("IPython.core.interactiveshell")
+    (tmp_path / "program.py").write_text(PROGRAM)
     code = f"""
         import json, sys
         from IPython.core.interactiveshell import InteractiveShell
@@ -519,15 +520,24 @@ def test_a_cell_of_a_notebook_shows_as_few():
         frames, step = 0, sys.last_traceback  # (what a debugger shows)
         while step is not None:
             frames, step = frames + 1, step.tb_next
+        import os, warnings
+        os.chdir({str(tmp_path)!r})
+        warnings.simplefilter("ignore")  # (`%run -m` warns of each error)
+        for run in ("%run program.py", "%run -m program", "%tb"):
+            shell.run_cell(run)
         print(json.dumps([*shown, frames]))
     """
     assert interactive
-    said = answer(code)
+    *said, run, of_module, again, frames = answer(code)
     einsum, numpy, zero, syntax, unknown = said[0::2][:5]
     assert said[1:10:2] == ["ValueError", "AttributeError", "ZeroDivisionError", "SyntaxError", "TypeError"]
     assert "Add letters" in einsum and einsum.count("File ") <= KEPT + 1
     assert "mb.to_numpy(x)" in numpy and "division by zero" in zero and "SyntaxError" in syntax
-    assert "`axis=`" in unknown and said[-1] > KEPT
+    assert "`axis=`" in unknown and frames > KEPT
+    for text in (run, of_module, again):
+        assert "Add letters" in text and "program.py" in text
+        inside = [f for f in re.findall(r"File ([^\n:]+):", text) if "program.py" not in f and "runpy" not in f]
+        assert inside and len(inside) <= KEPT, text
 
 
 def test_errors_that_pass_through_nothing_of_ours_stay():

@@ -2,9 +2,9 @@
 
 An error passes through many functions of ours before it is seen, and who reads it wants the line of the program
 and the sentence at the end. The hooks that Python calls for an error that nobody caught (`sys.excepthook`, that
-of threads, and IPython's for cells and `%run`) are where frames are left out, and nowhere else: debuggers, loggers and who
-catches an error have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What Python itself
-says of a mistake is given a note there with the cure.
+of threads, and IPython's for cells and `%run`) are where frames are left out, and nowhere else: debuggers,
+loggers and who catches an error have all of them, and so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`. What
+Python itself says of a mistake is given a note there with the cure.
 
 Errors that stand behind one ("During handling of the above exception ...") are shown as short; those that our
 own functions caught, and no line of the program has seen, are not shown.

@@ -22,8 +22,6 @@ READS, STATEMENTS, COMPILATIONS, GROWN = 100, 200, 3, 30
 FEW_BYTES = 1 << 16
 # The share of capturing that a program for all sizes saves: it is fitted to each.
 ANY_SIZE = 0.6
-# The share of capturing that a program for all sizes saves: it is fitted to each.
-ANY_SIZE = 0.6
 # A share of a line's time that is nothing to be gained.
 FEW = 0.1
 # A statement on so many bytes is one on single numbers.

@@ -8,15 +8,24 @@
 """
 
 import importlib as _importlib
+import importlib.machinery as _machinery
 import os as _os
 import sys as _sys
 import typing as _typing
 import warnings as _warnings
 
-# In a checkout the subpackages stand beside this folder, not in it (docs/design.md, section 1):
-# this makes `python -m mirabelle` work there too. An installed package has them inside.
-if _os.path.exists(_os.path.join(__path__[0], "..", "dispatch", "verbs.py")):
-    __path__.append(_os.path.dirname(__path__[0]))
+# In a checkout the subpackages stand beside this folder, not in it (docs/design.md, section 1): who looks in it for
+# them (an import, `python -m mirabelle`, Jedi) finds them by this. An installed package has them inside.
+_beside = _os.path.dirname(__path__[0])
+if _os.path.exists(_os.path.join(_beside, "dispatch", "verbs.py")):
+
+    class _Beside:
+        @staticmethod
+        def find_spec(name: str, path: _typing.Any = None, target: _typing.Any = None) -> _typing.Any:
+            inside = path is not None and [*path] == __path__
+            return _machinery.PathFinder.find_spec(name, [_beside], target) if inside else None
+
+    _sys.meta_path.append(_Beside)
 
 from numpy import (
     False_,

@@ -261,6 +261,8 @@ COMPLETIONS = {
     "mb.roll(x, ax": {"axis="},
     "x.sum(ax": {"axis="},
 }
+# (What IPython completes where it may make calls: "unsafe".)
+OF_CALLS = {"mb.zeros(3).": {"sum", "T"}, "mb.linalg.qr(x[:, None]).Q.": {"reshape"}}
 # (jedi takes seconds for its first.)
 COMPLETE = """
 import json, sys
@@ -270,8 +272,11 @@ import mirabelle as mb
 shell = InteractiveShell(colors="nocolor")
 shell.user_ns |= {"mb": mb, "x": mb.zeros(3)}
 shell.Completer.use_jedi = False
+complete = lambda t: [c.text for c in shell.Completer.completions(t, len(t))]
 with provisionalcompleter():
-    found = {t: [c.text for c in shell.Completer.completions(t, len(t))] for t in json.loads(sys.argv[1])}
+    found = {t: complete(t) for t in json.loads(sys.argv[1])}
+    shell.Completer.evaluation = "unsafe"
+    found |= {t: complete(t) for t in json.loads(sys.argv[2])}
 print(json.dumps(found))
 """
 
@@ -279,12 +284,12 @@ print(json.dumps(found))
 def test_a_notebook_completes_names_and_parameters(tmp_path):
     """(In a process of its own: a shell makes this one interactive, where elements of cards may be read.)"""
     pytest.importorskip("IPython.core.interactiveshell")
-    command = [sys.executable, "-c", COMPLETE, json.dumps(list(COMPLETIONS))]
+    command = [sys.executable, "-c", COMPLETE, json.dumps(list(COMPLETIONS)), json.dumps(list(OF_CALLS))]
     env = os.environ | {"IPYTHONDIR": str(tmp_path)}
     said = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
     for text, texts in json.loads(said.splitlines()[-1]).items():
         found = {name.lstrip(".") for name in texts}
-        assert found >= COMPLETIONS[text] and not any(name.startswith("_") for name in found), text
+        assert found >= (COMPLETIONS | OF_CALLS)[text] and not any(name.startswith("_") for name in found), text
 
 
 # What editors that look at the source know of a call that was not made.
@@ -304,15 +309,18 @@ print(json.dumps({t: [c.name for c in completions] for t, completions in found.i
 """
 
 
-def test_jedi_completes_what_calls_give(tmp_path):
-    """In the package as it is installed: all folders in one, which jedi finds its way in."""
+@pytest.mark.parametrize("installed", [False, True])
+def test_jedi_completes_what_calls_give(tmp_path, installed):
+    """In this checkout, and in the package as it is installed: all folders in one."""
     pytest.importorskip("jedi")
     package = Path(mb.__file__).parent
-    made = tmp_path / "mirabelle"
-    made.mkdir()
-    for part in [*package.iterdir(), *(ROOT / name for name in ("arraytypes", "dispatch", "backends", "dg"))]:
-        if part.name != "__pycache__" and not (made / part.name).exists():
-            (made / part.name).symlink_to(part)
+    if installed:
+        made = tmp_path / "mirabelle"
+        made.mkdir()
+        beside = (ROOT / name for name in ("arraytypes", "dispatch", "backends", "dg"))
+        for part in [*package.iterdir(), *beside]:
+            if part.name != "__pycache__" and not (made / part.name).exists():
+                (made / part.name).symlink_to(part)
     command = [sys.executable, "-c", INFER, json.dumps(INFERRED)]
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
     said = subprocess.run(command, check=True, capture_output=True, text=True, env=env, cwd=tmp_path).stdout

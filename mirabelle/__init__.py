@@ -14,16 +14,16 @@ import sys as _sys
 import typing as _typing
 import warnings as _warnings
 
-# In a checkout the subpackages stand beside this folder, not in it (docs/design.md, section 1): who looks in it for
-# them (an import, `python -m mirabelle`, Jedi) finds them by this. An installed package has them inside.
-_beside = _os.path.dirname(__path__[0])
-if _os.path.exists(_os.path.join(_beside, "dispatch", "verbs.py")):
+# In a checkout the subpackages stand beside this folder, not in it (docs/design.md, section 1): who looks in it
+# for them (an import, `python -m mirabelle`, Jedi) finds them by this. An installed package has them inside.
+if _os.path.exists(_os.path.join(__path__[0], "..", "dispatch", "verbs.py")):
 
     class _Beside:
         @staticmethod
         def find_spec(name: str, path: _typing.Any = None, target: _typing.Any = None) -> _typing.Any:
-            inside = path is not None and [*path] == __path__
-            return _machinery.PathFinder.find_spec(name, [_beside], target) if inside else None
+            if path is None or [*path] != __path__:
+                return None
+            return _machinery.PathFinder.find_spec(name, [_os.path.dirname(__path__[0])], target)
 
     _sys.meta_path.append(_Beside)
 

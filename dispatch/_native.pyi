@@ -32,6 +32,8 @@ class Leaf:
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked: bool
     reducers: list[weakref.ref[Any]] | None
+    # Where its memory begins: there once a compiled program has asked.
+    address: int
     def __init__(self, view: Any, foreign: bool = False, root: Any = None, table: bool = False) -> None: ...
     # Does any leaf show a part of this one's memory?
     @property

@@ -30,10 +30,10 @@ class Leaf(_native.Leaf):
     of. `table` marks memory that gathers read, at places only the kernel knows.
     """
 
+    __slots__ = ("__weakref__",)
+
     # A leaf has no value beside itself; the name is there for code that has asked what it holds.
     value: Any
-    # Where its memory begins, once a compiled program has asked.
-    address: int
 
     def key(self) -> Any:
         """What leaves that show the same elements share."""

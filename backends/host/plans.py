@@ -341,7 +341,7 @@ class HostPlan(StepByStep):
                 leaf = x._node
                 if type(leaf) is not Leaf:
                     leaf = evaluated(x)
-                address = leaf.__dict__.get("address")
+                address = getattr(leaf, "address", None)
                 if address is None:
                     address = _address_of(leaf)
                     if address is None:

@@ -235,15 +235,19 @@ of_few(Builder *self, PyObject *const *args)
             return NULL;
         read += i && values[0] == values[1] && are_alike(&parts[0], &parts[1]) ? 0 : n * PyArray_ITEMSIZE(memory);
     }
-    PyObject *out = shape == NULL ? calculated(self->operation, values, self->arity)
-                    : doubles     ? operated_parts(self->operation, parts, numbers)
-                                  : NULL;
-    shape = out == NULL ? NULL : shape == NULL ? PyTuple_New(0) : Py_NewRef(shape);
-    Leaf *leaf = shape == NULL ? NULL : new_leaf(out, shape, DTYPE((PyArrayObject *)out));
+    if (shape == NULL) {
+        int64_t number;
+        PyArray_Descr *dtype = calculated_number(self->operation, values, self->arity, &number);
+        PyObject *made = dtype == NULL ? NULL : new_element(self->result, dtype, &number, 0);
+        if (made != NULL)
+            count_launch(read, PyDataType_ELSIZE(dtype));
+        return made;
+    }
+    PyObject *out = doubles ? operated_parts(self->operation, parts, numbers) : NULL;
+    Leaf *leaf = out == NULL ? NULL : new_leaf(out, shape, DTYPE((PyArrayObject *)out));
     if (leaf != NULL)
         count_launch(read, PyArray_NBYTES((PyArrayObject *)out));
     Py_XDECREF(out);
-    Py_XDECREF(shape);
     return leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
 }
 

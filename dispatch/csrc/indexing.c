@@ -268,28 +268,6 @@ names_element(PyObject *index)
     return names;
 }
 
-/* A copy of one element, as a handle of its own: a new reference. */
-static PyObject *
-element_at(PyTypeObject *type, PyArrayObject *memory, PyObject *dtype, const char *data)
-{
-    PyArray_Descr *descr = PyArray_DESCR(memory);
-    Py_INCREF(descr);
-    PyObject *value = PyArray_NewFromDescr(&PyArray_Type, descr, 0, NULL, NULL, NULL, 0, NULL);
-    PyObject *shape = value == NULL ? NULL : PyTuple_New(0);
-    if (shape == NULL) {
-        Py_XDECREF(value);
-        return NULL;
-    }
-    memcpy(PyArray_BYTES((PyArrayObject *)value), data, (size_t)PyArray_ITEMSIZE(memory));
-    Leaf *leaf = new_leaf(value, shape, dtype);
-    Py_DECREF(value);
-    Py_DECREF(shape);
-    if (leaf == NULL)
-        return NULL;
-    Py_SETREF(leaf->element, Py_NewRef(Py_True));
-    return new_handle(type, (PyObject *)leaf);
-}
-
 /* An element of what a wrapper shows of memory: NULL, without an error, where Python is to say. */
 static PyObject *
 element_shown(Getter *self, PyObject *x, PyObject *index)
@@ -305,7 +283,7 @@ element_shown(Getter *self, PyObject *x, PyObject *index)
     if (leaf != NULL && IS_LEAF(leaf) && IS_ARRAY(((Leaf *)leaf)->view)) {
         PyArrayObject *memory = (PyArrayObject *)((Leaf *)leaf)->view;
         if (resolve_index(index, memory, &part) && part.nd == 0)
-            made = element_at(self->element, memory, ((Leaf *)leaf)->dtype, part.data);
+            made = new_element(self->element, PyArray_DESCR(memory), part.data, 1);
     }
     Py_XDECREF(leaf);
     return made;
@@ -435,7 +413,7 @@ shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
     if (names) {
         if (names == 2)
             count_index(given);
-        return element_at(self->element, (PyArrayObject *)memory, ((Leaf *)node)->dtype, part.data);
+        return new_element(self->element, PyArray_DESCR((PyArrayObject *)memory), part.data, 1);
     }
     if (known && part.nd == 0 && self->wrapped) {
         PyObject *element = element_shown(self, x, index);

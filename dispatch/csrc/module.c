@@ -345,7 +345,7 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 21) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 22) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;

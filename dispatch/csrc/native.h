@@ -42,6 +42,8 @@ struct Leaf {
     Py_ssize_t holders;
     PyObject *view, *shape, *dtype, *root, *known, *reducers;
     PyObject *foreign, *table, *element, *checked;
+    /* Where its memory begins, once a compiled program has asked; else NULL. */
+    PyObject *address;
     Py_ssize_t size, writes;
     /* The leaves that show parts of its memory, and its neighbours among those of its root. */
     Leaf *parts, *before, *after;
@@ -175,7 +177,8 @@ void end_evaluation(void);
 int may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n);
 /* Can nobody else write to its memory, or not any more? */
 int adopted(Leaf *leaf);
-/* May an array that was computed on the way be written over? */
+/* Does nobody refer to it but who asks? May an array that was computed on the way be written over? */
+int is_alone(PyObject *x);
 int is_unshared(PyObject *array);
 /* Has an array a name? (A guess, at what is worth storing: one without has so many references.) */
 int is_named(PyObject *array, Py_ssize_t unnamed);
@@ -201,6 +204,11 @@ void end_count(PyObject *evaluation, int done);
 double seconds_now(void);
 void look_again(void);
 enum { COMPILATIONS = 5, CAPTURES = 11, COUNTED = 12 };
+
+/* elements.c: a number of a dtype, which lies at `data`, as an array of ours without axes (`picked`: out of an array). A
+   handle goes: is it, with its version, kept for the next? */
+PyObject *new_element(PyTypeObject *type, PyArray_Descr *dtype, const void *data, int picked);
+int keep_element(Handle *self);
 
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
@@ -330,7 +338,8 @@ int operation_of(PyObject *function);
 /* The sum of all doubles of an array, as an array of so many dimensions: likewise. */
 PyObject *summed(PyArrayObject *a, int nd);
 /* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
-   without an error, where NumPy is to do it. */
+   without an error, where NumPy is to do it. The number itself, and its dtype: borrowed, or NULL likewise. */
+PyArray_Descr *calculated_number(int op, PyObject *const *values, int n, void *result);
 PyObject *calculated(int op, PyObject *const *values, int n);
 /* One of the operations up to NOT_EQUAL on parts of doubles, or where a part has no dimensions on numbers: likewise. */
 PyObject *operated_parts(int op, const Part *parts, const double *numbers);

@@ -203,6 +203,7 @@ leaf_clear(Leaf *self)
     Py_CLEAR(self->table);
     Py_CLEAR(self->element);
     Py_CLEAR(self->checked);
+    Py_CLEAR(self->address);
     return 0;
 }
 
@@ -234,6 +235,7 @@ static PyGetSetDef leaf_getset[] = {{"parts", (getter)leaf_parts, NULL, NULL, NU
 static PyMemberDef leaf_members[] = {
     FIELD(Leaf, view), FIELD(Leaf, shape), FIELD(Leaf, dtype), FIELD(Leaf, known), FIELD(Leaf, reducers),
     FIELD(Leaf, foreign), FIELD(Leaf, table), FIELD(Leaf, element), FIELD(Leaf, checked),
+    FIELD(Leaf, address),
     NUMBER(Leaf, size), NUMBER(Leaf, writes), HOLDERS(Leaf),
     {"root", T_OBJECT_EX, offsetof(Leaf, root), READONLY, NULL},
     {NULL},

@@ -6,7 +6,8 @@
 
    CPython's counts are read in this file only: by `memory_alone` and `is_unshared`, of NumPy's array (or what stands for
    the memory of a card), since libraries that read it hold that and nothing of ours; by `is_named`, of a user's array,
-   which decides what is worth storing and no value; and by the check of all this. Nothing is compared with a number that
+   which decides what is worth storing and no value; of what a number leaves that goes (elements.c), which is used again if
+   nobody at all refers to it; and by the check of all this. Nothing is compared with a number that
    was measured: what refers to it that is ours is counted on the spot. */
 
 #include "native.h"
@@ -85,6 +86,8 @@ handle_dealloc(Handle *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    if (keep_element(self))
+        return;
     handle_clear(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -188,9 +191,15 @@ memory_alone(Leaf *leaf, PyObject *const *shown, Py_ssize_t n)
 }
 
 int
+is_alone(PyObject *x)
+{
+    return Py_REFCNT(x) == 1;
+}
+
+int
 is_unshared(PyObject *array)
 {
-    return IS_ARRAY(array) && Py_REFCNT(array) == 1 && PyArray_BASE((PyArrayObject *)array) == NULL &&
+    return IS_ARRAY(array) && is_alone(array) && PyArray_BASE((PyArrayObject *)array) == NULL &&
            PyArray_ISWRITEABLE((PyArrayObject *)array);
 }
 

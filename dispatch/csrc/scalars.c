@@ -133,10 +133,10 @@ as_number(PyObject *x, const PyArray_Descr *dtype, void *value)
     return 1;
 }
 
-PyObject *
-calculated(int op, PyObject *const *values, int n)
+PyArray_Descr *
+calculated_number(int op, PyObject *const *values, int n, void *result)
 {
-    int64_t numbers[2] = {0, 0}, result;
+    int64_t numbers[2] = {0, 0};
     const void *from[2] = {&numbers[0], &numbers[1]};
     PyArray_Descr *dtype = NULL;
     char truth;
@@ -155,16 +155,24 @@ calculated(int op, PyObject *const *values, int n)
     for (int i = 0; i < n; i++)
         if (!IS_ARRAY(values[i]) && !as_number(values[i], dtype, &numbers[i]))
             return NULL;
-    int made = calculate(op, from[0], from[1], &result, &truth);
-    if (!made)
+    int made = calculate(op, from[0], from[1], result, &truth);
+    if (made == 2)
+        *(char *)result = truth;
+    return !made ? NULL : made == 2 ? (PyArray_Descr *)state.boolean : dtype;
+}
+
+PyObject *
+calculated(int op, PyObject *const *values, int n)
+{
+    int64_t result;
+    PyArray_Descr *dtype = calculated_number(op, values, n, &result);
+    if (dtype == NULL)
         return NULL;
-    PyArray_Descr *of = made == 2 ? (PyArray_Descr *)state.boolean : dtype;
-    Py_INCREF(of);
-    PyObject *out = PyArray_NewFromDescr(&PyArray_Type, of, 0, NULL, NULL, NULL, 0, NULL);
+    Py_INCREF(dtype);
+    PyObject *out = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
     if (out == NULL)
         PyErr_Clear();
     else
-        memcpy(PyArray_BYTES((PyArrayObject *)out), made == 2 ? (void *)&truth : (void *)&result,
-               (size_t)PyDataType_ELSIZE(of));
+        memcpy(PyArray_BYTES((PyArrayObject *)out), &result, (size_t)PyDataType_ELSIZE(dtype));
     return out;
 }

@@ -119,18 +119,16 @@ class LineCounts:
         self._before: Any = sys.gettrace()
         self._follower = in_c.Follower(_kind)
         curious.append(self._note_capture)
-        self._follower.start(counters)
+        try:
+            self._follower.start(counters)
+        except RuntimeError:
+            self._close()
+            raise
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._follower.stop()
-        curious.remove(self._note_capture)
-        if isinstance(self._before, in_c.Follower):
-            self._before()  # (goes on at once, and not with the next call)
-        else:
-            sys.settrace(self._before)
-        self._warnings.__exit__(None, None, None)
-        self._counting.__exit__(None, None, None)
+        self._close()
         costs = _costs()
         self.seconds = 0.0
         for code, number, seconds, visits, events, compiling, again, counts in self._follower.lines():
@@ -148,6 +146,13 @@ class LineCounts:
             line = self.lines.setdefault(place, LineCount())
             line.shapes += shapes
             line.numbers += numbers
+
+    def _close(self) -> None:
+        curious.remove(self._note_capture)
+        if not isinstance(self._before, in_c.Follower):  # (which goes on by itself)
+            sys.settrace(self._before)
+        self._warnings.__exit__(None, None, None)
+        self._counting.__exit__(None, None, None)
 
     def _note_capture(self, shapes: bool, numbers: bool) -> None:
         place = self._follower.place()

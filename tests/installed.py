@@ -35,10 +35,10 @@ NOT_TRIED = 75  # (EX_TEMPFAIL of sysexits.h)
 
 QUICK = "test_types test_few_doubles"
 # With these CI has time for several environments.
-TASTE = f"{QUICK} test_native test_owners test_dispatch test_errors test_controlflow"
-# What depends on the interpreter: the part in C, tracebacks, code that is read, kernels in files, buffers.
-PART = f"""{QUICK} test_native test_owners test_dispatch test_compile test_user_functions test_jit
-    test_controlflow test_errors test_diskcache test_forgotten_functions test_loading"""
+TASTE = f"{QUICK} test_native test_owners test_dispatch test_errors test_controlflow test_following"
+# What depends on the interpreter: the part in C, tracebacks, events, code that is read, kernels in files, buffers.
+PART = f"""{TASTE} test_compile test_user_functions test_jit test_diskcache test_forgotten_functions
+    test_loading test_doctor"""
 # With these more than a third of all tests.
 THIRD = f"""{PART} test_suite test_structure test_structured test_structured_linalg test_linalg test_indexing
     test_functions test_kernel test_toeplitz test_tour"""

@@ -170,3 +170,63 @@ def test_outer_blocks_count_what_the_program_does_and_not_what_measures():
         for i in range(5):
             float(x[i])
     assert (c.scalar_reads, c.launches) == (5, 0)
+
+
+def test_functions_of_ours_are_let_alone():
+    x = mb.ones(8)
+    with mb.count() as counters:
+        follower = linecounts.in_c.Follower(linecounts._kind)
+        follower.start(counters)
+        for _ in range(400):
+            y = mb.roll(x, 1)
+        follower.stop()
+    ((visits, events),) = [(n, m) for code, _, _, n, m, *_ in follower.lines() if n == 400]
+    assert events < 8 * visits and y.shape == (8,)
+
+
+def test_threads_are_followed_each_by_its_own():
+    def work(n, found):
+        with LineCounts() as counts:
+            for _ in range(n):
+                a = mb.ones(2)
+        found.append((n, by_text(counts)["a = mb.ones(2)"].visits, a.shape))
+
+    found: list = []
+    threads = [threading.Thread(target=work, args=(n, found)) for n in (300, 400, 500)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(n, n, (2,)) for n in (300, 400, 500)]
+
+
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring came with Python 3.12")
+def test_other_tools_are_let_alone():
+    m, seen = sys.monitoring, []
+    free = [tool for tool in range(6) if m.get_tool(tool) is None]
+
+    def added(a):
+        return a + 1
+
+    for tool in free[1:]:
+        m.use_tool_id(tool, "other")
+    other = free[-1]
+    m.register_callback(other, m.events.PY_START, lambda code, offset: seen.append(code.co_name) or m.DISABLE)
+    m.set_events(other, m.events.PY_START)
+    try:
+        for _ in range(2):
+            with LineCounts() as counts:
+                a = added(1)
+        assert by_text(counts)["a = added(1)"].visits == 1 and "added" in seen and a == 2
+        m.use_tool_id(free[0], "one more")
+        with pytest.raises(RuntimeError, match="Run the program without them"), LineCounts():
+            pass
+        m.free_tool_id(free[0])
+        assert [m.get_tool(tool) for tool in free[:2]] == [None, "other"][: len(free)]
+    finally:
+        m.set_events(other, 0)
+        for tool in free[1:]:
+            m.free_tool_id(tool)
+    with LineCounts() as counts:
+        b = added(a)
+    assert by_text(counts)["b = added(a)"].visits == 1 and b == 3

@@ -3,7 +3,8 @@
 
    Before Python 3.12 an interpreter that is followed runs each instruction several times as slowly, ours included.
    So events are switched off while a function of ours runs that calls no code of the user, and on when its frame
-   is let go. */
+   is let go. From then on events are switched off by place (`sys.monitoring`): after its first one, code that is not
+   the user's has none. */
 
 #include "native.h"
 #include <time.h>
@@ -25,10 +26,11 @@ typedef struct {
     Line *lines;
 } Known;
 
-typedef struct {
+typedef struct Follower {
     PyObject_HEAD
     PyObject *kind, *counters, *codes;
     PyThreadState *thread;
+    struct Follower *before;
     Known *known;
     Py_ssize_t n, at;
     int line, active, hidden;
@@ -37,7 +39,8 @@ typedef struct {
     Py_ssize_t values[COUNTED];
 } Follower;
 
-static PyTypeObject *waker_type;
+/* Those that are active, the last one first. */
+static Follower *followers;
 
 double
 seconds_now(void)
@@ -51,6 +54,16 @@ seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The one that follows this thread. */
+static Follower *
+follower_here(void)
+{
+    Follower *found = followers;
+    while (found != NULL && found->thread != PyThreadState_Get())
+        found = found->before;
+    return found;
+}
+
 /* An event took this long: no line's time. (Within what counts, all of it is none.) */
 static void
 leave_out(Follower *self, double began)
@@ -61,10 +74,8 @@ leave_out(Follower *self, double began)
 
 /* Which code it is, -1 for an error. */
 static Py_ssize_t
-known_code(Follower *self, PyFrameObject *frame)
+known_code(Follower *self, PyObject *code)
 {
-    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
-    Py_DECREF(code); /* (the frame has it) */
     if (self->at >= 0 && self->known[self->at].code == code)
         return self->at;
     PyObject *address = PyLong_FromVoidPtr(code);
@@ -96,6 +107,20 @@ known_code(Follower *self, PyFrameObject *frame)
     Py_XDECREF(index);
     Py_DECREF(address);
     return at;
+}
+
+static Py_ssize_t
+code_of_frame(Follower *self, PyFrameObject *frame)
+{
+    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+    Py_DECREF(code); /* (the frame has it) */
+    return known_code(self, code);
+}
+
+static int
+waits(Known *known)
+{
+    return ((PyCodeObject *)known->code)->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
 static Line *
@@ -181,7 +206,7 @@ place_of(Follower *self, PyFrameObject *frame, int note, Py_ssize_t *at, int *li
     *at = -1;
     Py_XINCREF(frame);
     while (frame != NULL) {
-        Py_ssize_t found = known_code(self, frame);
+        Py_ssize_t found = code_of_frame(self, frame);
         if (found < 0 || self->known[found].kind == USERS) {
             *at = found;
             *line = PyFrame_GetLineNumber(frame);
@@ -195,7 +220,33 @@ place_of(Follower *self, PyFrameObject *frame, int note, Py_ssize_t *at, int *li
     return 0;
 }
 
+/* A function of the user's begins, or goes on, after a call from who is noted to call the user's code. */
+static int
+begins(Follower *self, double now, Py_ssize_t code, int line, PyFrameObject *frame)
+{
+    Py_ssize_t at;
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    int failed = account(self, now, code, line, 0) < 0 || place_of(self, back, 1, &at, &line) < 0;
+    Py_XDECREF(back);
+    return failed;
+}
+
+/* It ends, or waits: what follows is the caller's. */
+static int
+ends(Follower *self, double now, PyFrameObject *frame)
+{
+    Py_ssize_t at;
+    int line = 0;
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    int failed = place_of(self, back, 0, &at, &line) < 0 || account(self, now, at, line, 0) < 0;
+    Py_XDECREF(back);
+    return failed;
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+
 static int follow(PyObject *follower, PyFrameObject *frame, int event, PyObject *arg);
+static PyTypeObject *waker_type;
 
 typedef struct {
     PyObject_HEAD
@@ -224,7 +275,6 @@ waker_dealloc(PyObject *waker)
 static PyType_Slot waker_slots[] = {{Py_tp_dealloc, waker_dealloc}, {0}};
 static PyType_Spec waker_spec = {"mirabelle.dispatch._native.Waker", sizeof(Waker), 0, Py_TPFLAGS_DEFAULT, waker_slots};
 
-#if PY_VERSION_HEX < 0x030C0000
 /* No events until the frame is let go. */
 static int
 let_alone(Follower *self, PyFrameObject *frame)
@@ -238,21 +288,20 @@ let_alone(Follower *self, PyFrameObject *frame)
     Py_DECREF(waker);
     return failed;
 }
-#endif
 
 /* Something is counted. If it is the user's line that does it, and there are no events, somebody keeps a frame that was
    let alone (with an error, say). */
 void
 look_again(void)
 {
-    Follower *self = state.follower;
+    Follower *self = follower_here();
     PyThreadState *thread = PyThreadState_Get();
-    if (self == NULL || self->thread != thread || thread->c_tracefunc != NULL || thread->tracing)
+    if (self == NULL || thread->c_tracefunc != NULL || thread->tracing)
         return;
     PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
     PyFrameObject *frame = PyEval_GetFrame();
-    Py_ssize_t code = frame == NULL ? -1 : known_code(self, frame);
+    Py_ssize_t code = frame == NULL ? -1 : code_of_frame(self, frame);
     if (code >= 0 && self->known[code].kind == USERS)
         PyEval_SetTrace(follow, (PyObject *)self);
     PyErr_Clear();
@@ -262,17 +311,11 @@ look_again(void)
 static int
 followed_call(Follower *self, PyFrameObject *frame, Known *known)
 {
-    int waits = ((PyCodeObject *)known->code)->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
-    if (known->kind == FOLLOWED || waits)
+    if (known->kind == FOLLOWED || waits(known))
         return 0;
     if (known->kind == LET_ALONE && (known->calls_users || known->calls++ < TRIED))
         return 0;
-#if PY_VERSION_HEX < 0x030C0000
     return let_alone(self, frame);
-#else
-    self->hidden += known->kind == HIDES;
-    return 0;
-#endif
 }
 
 static int
@@ -280,31 +323,24 @@ follow(PyObject *follower, PyFrameObject *frame, int event, PyObject *arg)
 {
     Follower *self = (Follower *)follower;
     double now = seconds_now();
-    Py_ssize_t code = known_code(self, frame), at;
-    int failed = code < 0, line;
+    Py_ssize_t code = code_of_frame(self, frame);
+    int failed = code < 0;
     if (!failed && self->known[code].kind != USERS) {
         Line *last = self->at >= 0 ? line_of(self, self->at, self->line) : NULL;
         if (last != NULL)
             last->events++;
         if (event == PyTrace_CALL)
             failed = followed_call(self, frame, self->known + code) < 0;
-        else if (event == PyTrace_RETURN && self->known[code].kind == HIDES && self->hidden)
-            self->hidden--;
         leave_out(self, now);
         return failed ? -1 : 0;
     }
-    if (!failed && !self->hidden) {
-        if (event == PyTrace_RETURN) {
-            PyFrameObject *back = PyFrame_GetBack(frame);
-            failed = place_of(self, back, 0, &at, &line) < 0 || account(self, now, at, line, 0) < 0;
-            Py_XDECREF(back);
-        }
-        else if (event == PyTrace_LINE || event == PyTrace_CALL) {
-            failed = account(self, now, code, PyFrame_GetLineNumber(frame), event == PyTrace_LINE) < 0;
-            PyFrameObject *back = event == PyTrace_CALL ? PyFrame_GetBack(frame) : NULL;
-            failed = failed || place_of(self, back, 1, &at, &line) < 0;
-            Py_XDECREF(back);
-        }
+    if (!failed) {
+        if (event == PyTrace_RETURN)
+            failed = ends(self, now, frame);
+        else if (event == PyTrace_CALL)
+            failed = begins(self, now, code, PyFrame_GetLineNumber(frame), frame);
+        else if (event == PyTrace_LINE)
+            failed = account(self, now, code, PyFrame_GetLineNumber(frame), 1) < 0;
         else {
             leave_out(self, now);
             return 0;
@@ -314,14 +350,154 @@ follow(PyObject *follower, PyFrameObject *frame, int event, PyObject *arg)
     return failed ? -1 : 0;
 }
 
+/* Events of this thread, of who follows it now. */
+static int
+listen(void)
+{
+    Follower *here = follower_here();
+    if (waker_type == NULL && (waker_type = (PyTypeObject *)PyType_FromSpec(&waker_spec)) == NULL)
+        return -1;
+    PyEval_SetTrace(here == NULL ? NULL : follow, (PyObject *)here);
+    return 0;
+}
+
+#else
+
+void
+look_again(void)
+{
+}
+
+/* The events of `sys.monitoring`, what they say, and whether they come whatever is answered. */
+enum { BEGINS, VISITS, JUMPS, ENDS };
+static const struct {
+    const char *name;
+    int what, always;
+} events[] = {
+    {"PY_START", BEGINS, 0}, {"PY_RESUME", BEGINS, 0}, {"PY_THROW", BEGINS, 1}, {"LINE", VISITS, 0},
+    {"JUMP", JUMPS, 0},      {"PY_RETURN", ENDS, 0},   {"PY_YIELD", ENDS, 0},   {"PY_UNWIND", ENDS, 1},
+};
+#define EVENTS (int)(sizeof(events) / sizeof(*events))
+
+/* By which number we are known to the interpreter, and what it is answered where there shall be no more events. */
+static int tool = -1;
+static PyObject *no_more;
+
+/* An event, at a place in code. */
+static PyObject *
+meet(PyObject *index, PyObject *const *args, Py_ssize_t n)
+{
+    double now = seconds_now();
+    Follower *self = follower_here();
+    Py_ssize_t code = self == NULL ? -1 : known_code(self, args[0]);
+    if (code < 0)
+        return self == NULL ? Py_NewRef(Py_None) : NULL;
+    long i = PyLong_AsLong(index), place = PyLong_AsLong(args[1]);
+    int what = events[i].what, line = (int)place, failed = 0;
+    PyObject *answer = events[i].always ? Py_None : no_more;
+    Known *known = self->known + code;
+    if (known->kind != USERS) {
+        Line *last = self->at >= 0 ? line_of(self, self->at, self->line) : NULL;
+        if (last != NULL)
+            last->events++;
+        if (known->kind == HIDES && !waits(known) && (what == BEGINS || what == ENDS)) {
+            self->hidden += what == BEGINS ? 1 : -(self->hidden > 0);
+            answer = Py_None;
+        }
+        leave_out(self, now);
+        return Py_NewRef(answer);
+    }
+    if (self->hidden)
+        Py_RETURN_NONE;
+    if (what == BEGINS || what == JUMPS)
+        line = PyCode_Addr2Line((PyCodeObject *)args[0], line);
+    if (what == JUMPS) { /* (Back to the line where it is: no other event says that it is visited anew.) */
+        long to = PyLong_AsLong(args[2]);
+        if (to > place || PyCode_Addr2Line((PyCodeObject *)args[0], (int)to) != line) {
+            leave_out(self, now);
+            return Py_NewRef(answer);
+        }
+    }
+    if (what == BEGINS)
+        failed = begins(self, now, code, line, PyEval_GetFrame());
+    else if (what == ENDS)
+        failed = ends(self, now, PyEval_GetFrame());
+    else
+        failed = account(self, now, code, line, 1) < 0;
+    self->clock = seconds_now();
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef meet_method = {"meet", (PyCFunction)(void (*)(void))meet, METH_FASTCALL, NULL};
+
+/* A number that no other tool has. */
+static int
+take_tool(PyObject *monitoring)
+{
+    static const int tried[] = {3, 4, 5, 2, 1, 0};
+    for (int i = 0; i < 6; i++) {
+        PyObject *done = PyObject_CallMethod(monitoring, "use_tool_id", "is", tried[i], "mirabelle");
+        if (done != NULL) {
+            Py_DECREF(done);
+            tool = tried[i];
+            return 0;
+        }
+        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+            return -1;
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_RuntimeError, "Lines cannot be followed: six debuggers and profilers have all numbers of "
+                                        "`sys.monitoring`. Run the program without them.");
+    return -1;
+}
+
+/* Events while somebody follows, and none else. */
+static int
+listen(void)
+{
+    PyObject *monitoring = PySys_GetObject("monitoring"), *done = NULL;
+    int on = followers != NULL;
+    if (on == (tool >= 0))
+        return 0;
+    if (monitoring == NULL || (on && take_tool(monitoring) < 0))
+        return -1;
+    if (no_more == NULL && (no_more = PyObject_GetAttrString(monitoring, "DISABLE")) == NULL)
+        return -1;
+    PyObject *numbers = PyObject_GetAttrString(monitoring, "events");
+    long all = 0;
+    for (int i = 0; numbers != NULL && i < EVENTS; i++) {
+        PyObject *number = PyObject_GetAttrString(numbers, events[i].name), *index = PyLong_FromLong(i);
+        PyObject *called = on && index != NULL ? PyCFunction_New(&meet_method, index) : Py_NewRef(Py_None);
+        all |= number == NULL ? 0 : PyLong_AsLong(number);
+        if (number != NULL && called != NULL)
+            Py_XSETREF(done, PyObject_CallMethod(monitoring, "register_callback", "iOO", tool, number, called));
+        Py_XDECREF(number);
+        Py_XDECREF(index);
+        Py_XDECREF(called);
+        if (PyErr_Occurred())
+            break;
+    }
+    Py_XDECREF(numbers);
+    if (!PyErr_Occurred())
+        Py_XSETREF(done, PyObject_CallMethod(monitoring, "set_events", "il", tool, on ? all : 0L));
+    if (!PyErr_Occurred()) /* (What was answered before is forgotten.) */
+        Py_XSETREF(done, PyObject_CallMethod(monitoring, "restart_events", NULL));
+    if (!PyErr_Occurred() && !on) {
+        Py_XSETREF(done, PyObject_CallMethod(monitoring, "free_tool_id", "i", tool));
+        tool = -1;
+    }
+    Py_XDECREF(done);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+#endif
+
 /* Follower(what code is): a function of Python that gives a number for a code object. */
 static PyObject *
 follower_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *kind;
     if (!PyArg_ParseTuple(args, "O", &kind))
-        return NULL;
-    if (waker_type == NULL && (waker_type = (PyTypeObject *)PyType_FromSpec(&waker_spec)) == NULL)
         return NULL;
     Follower *self = (Follower *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -337,17 +513,29 @@ follower_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void
 be_done(Follower *self)
 {
+    for (Follower **at = &followers; *at != NULL; at = &(*at)->before)
+        if (*at == self) {
+            *at = self->before;
+            break;
+        }
     state.following -= self->active;
     self->active = 0;
-    if (state.follower == self)
-        state.follower = NULL;
 }
 
 static void
 follower_dealloc(PyObject *follower)
 {
     Follower *self = (Follower *)follower;
-    be_done(self);
+    if (self->active) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        be_done(self);
+#if PY_VERSION_HEX >= 0x030C0000
+        if (listen() < 0)
+            PyErr_Clear();
+#endif
+        PyErr_Restore(type, error, traceback);
+    }
     for (Py_ssize_t i = 0; i < self->n; i++) {
         Py_DECREF(self->known[i].code);
         PyMem_Free(self->known[i].lines);
@@ -356,9 +544,9 @@ follower_dealloc(PyObject *follower)
     Py_XDECREF(self->kind);
     Py_XDECREF(self->counters);
     Py_XDECREF(self->codes);
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    PyTypeObject *kind = Py_TYPE(self);
+    kind->tp_free(self);
+    Py_DECREF(kind);
 }
 
 /* start(counters): follow this thread from the user's line on that is running. */
@@ -377,10 +565,14 @@ follower_start(PyObject *follower, PyObject *counters)
         return NULL;
     self->active = 1;
     state.following++;
-    state.follower = self;
+    self->before = followers;
+    followers = self;
+    if (listen() < 0) {
+        be_done(self);
+        return NULL;
+    }
     self->spent = state.adding_seconds;
     self->began = self->clock = seconds_now();
-    PyEval_SetTrace(follow, follower);
     Py_RETURN_NONE;
 }
 
@@ -391,11 +583,12 @@ follower_stop(PyObject *follower, PyObject *ignored)
     if (!self->active)
         Py_RETURN_NONE;
     self->ended = seconds_now();
-    PyEval_SetTrace(NULL, NULL);
     be_done(self);
-    return account(self, self->ended, -1, 0, 0) < 0 ? NULL : Py_NewRef(Py_None);
+    int failed = account(self, self->ended, -1, 0, 0) < 0;
+    return failed || listen() < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+#if PY_VERSION_HEX < 0x030C0000
 /* Where a tracer is set that was there before: events come here again. */
 static PyObject *
 follower_call(PyObject *follower, PyObject *args, PyObject *kwargs)
@@ -404,6 +597,8 @@ follower_call(PyObject *follower, PyObject *args, PyObject *kwargs)
         PyEval_SetTrace(follow, follower);
     return Py_NewRef(follower);
 }
+
+#endif
 
 /* place(): the file and the line that is running, or None. */
 static PyObject *
@@ -459,7 +654,10 @@ static PyMethodDef follower_methods[] = {
 static PyGetSetDef follower_getset[] = {{"seconds", follower_seconds, NULL, "From start to stop."}, {NULL}};
 
 static PyType_Slot follower_slots[] = {
-    {Py_tp_new, follower_new},         {Py_tp_dealloc, follower_dealloc}, {Py_tp_call, follower_call},
+    {Py_tp_new, follower_new},         {Py_tp_dealloc, follower_dealloc},
+#if PY_VERSION_HEX < 0x030C0000
+    {Py_tp_call, follower_call},
+#endif
     {Py_tp_methods, follower_methods}, {Py_tp_getset, follower_getset},   {0},
 };
 

@@ -95,7 +95,6 @@ typedef struct {
     uint64_t counted;
     double adding_seconds;
     int following, adding;
-    void *follower;
     /* Lists of recordings, and of who watches writes. */
     PyObject *recordings, *watchers;
     /* Names of options. */

@@ -36,7 +36,7 @@ NOT_TRIED = 75  # (EX_TEMPFAIL of sysexits.h)
 QUICK = "test_types test_few_doubles"
 # With these CI has time for several environments.
 TASTE = f"{QUICK} test_native test_owners test_dispatch test_errors test_controlflow test_following"
-# What depends on the interpreter: what is in C, tracebacks, events, code that is read, kernels in files, buffers.
+# What depends on the interpreter: C, tracebacks, events, code that is read, kernels in files, buffers.
 PART = f"""{TASTE} test_compile test_user_functions test_jit test_diskcache test_forgotten_functions
     test_loading test_doctor"""
 # With these more than a third of all tests.

@@ -296,6 +296,7 @@ native.tell(
     dense=DenseArray,
     wrapper=Wrapper,
     view=View,
+    permuted=PermutedDims,
     capture=verbs.capture,
     view_parent=Wrapper.__dict__["_parent"],
     view_how=Wrapper.__dict__["_how"],

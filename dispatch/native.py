@@ -16,8 +16,8 @@ all else to a function of Python that it is given.
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
 - `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
   backends/host/vectors.py);
-- `loops.c`: of these, what takes NumPy longer to find than to do: common operations on few doubles, copies of
-  few, and a matrix times a vector by the BLAS that NumPy came with;
+- `loops.c`: of these, what takes NumPy longer to find than to do: its own loops on few elements, copies of few
+  doubles, and a matrix times a vector by the BLAS that NumPy came with;
 - `scalars.c`: the same of single numbers of any dtype;
 - `elements.c`: single numbers as arrays, of memory that others have left;
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
@@ -49,7 +49,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 22
+VERSION = 23
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "

@@ -41,6 +41,7 @@ KNOWN = [
     "an array element",
     "only 0-dimensional arrays",
     "convert float",
+    "division by zero",
     "not 'complex'",
     "Python integer",
     "A complex number does not fit",

@@ -463,7 +463,7 @@ def test_an_interrupt_of_a_small_value_is_not_lost():
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    x, y = mb.HostArray(np.float64(1.5)), mb.HostArray(np.ones(3))
+    x, y = mb.HostArray(np.int64(1)), mb.HostArray(np.ones(3))  # (of which NumPy makes a double first)
     native.tell(asarray=interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -472,7 +472,7 @@ def test_an_interrupt_of_a_small_value_is_not_lost():
             y[0] = mb.exp(x)
     finally:
         native.tell(asarray=np.asarray)
-    assert float(mb.exp(x)) == np.exp(1.5)
+    assert float(mb.exp(x)) == np.exp(1)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8", "?"])

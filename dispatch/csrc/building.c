@@ -13,8 +13,9 @@ typedef struct {
     PyObject *sig, *name, *careful;
     /* What computes it of memory: a function of NumPy's, or None. */
     PyObject *function;
-    /* Which of the operations of loops.c it is; -1: none of them. */
+    /* Which of the operations of loops.c it is, -1: none of them; and what NumPy computes it with. */
     int operation;
+    Loop loop;
     PyTypeObject *result;
     /* Do trees of what fits a cache reach over a few names only? */
     int arity;
@@ -156,37 +157,63 @@ joined(Builder *self, PyObject *a, PyObject *b)
     return both;
 }
 
-/* The memory of an operand, if it is there, and which part of it that is: borrowed, or NULL. Its shape, too. */
-static PyArrayObject *
-part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
+/* The memory of a handle, if it is there, as a part: borrowed, or NULL. Its shape, too. */
+static inline PyArrayObject *
+whole_in_memory(PyObject *x, Part *part, PyObject **shape)
 {
-    PyObject *how = NULL;
-    if (self->kinds[i] == SHOWN) {
-        *shape = SLOT(x, state.view_shape); /* (all wrappers have one) */
-        if (*shape == NULL || shape_size(*shape) > (double)state.immediate || !PyType_IsSubtype(Py_TYPE(x), state.view))
-            return NULL;
-        how = SLOT(x, state.view_how);
-        x = SLOT(x, state.view_parent);
-        if (how == NULL || x == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense))
-            return NULL;
-    }
-    else if (self->kinds[i] != VERSION)
-        return NULL;
     PyObject *version = VERSION_OF(x);
     if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view))
         return NULL;
     PyArrayObject *memory = (PyArrayObject *)((Leaf *)version)->view;
-    if (how == NULL) {
-        *shape = ((Leaf *)version)->shape;
-        if (PyArray_NDIM(memory) == 0) {
-            part->data = PyArray_BYTES(memory);
-            return memory;
-        }
-        if (shape_size(*shape) > (double)state.immediate)
-            return NULL;
-        how = Py_Ellipsis;
+    *shape = ((Leaf *)version)->shape;
+    part->data = PyArray_BYTES(memory);
+    part->nd = PyArray_NDIM(memory);
+    for (int d = 0; d < part->nd; d++) {
+        part->dims[d] = PyArray_DIMS(memory)[d];
+        part->strides[d] = PyArray_STRIDES(memory)[d];
     }
-    return resolve_index(how, memory, part) ? memory : NULL;
+    return memory;
+}
+
+/* The memory that is shown of a handle or by wrappers, if it is there, and which part of it that is: borrowed, or NULL. Its
+   shape, too. */
+static PyArrayObject *
+part_in_memory(PyObject *x, Part *part, PyObject **shape)
+{
+    if (PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
+        PyObject *how = SLOT(x, state.view_how), *parent = SLOT(x, state.view_parent), *of;
+        int is_view = PyType_IsSubtype(Py_TYPE(x), state.view);
+        *shape = SLOT(x, state.view_shape);
+        if (how == NULL || parent == NULL || *shape == NULL)
+            return NULL;
+        if (is_view && PyType_IsSubtype(Py_TYPE(parent), state.dense)) {
+            PyObject *version = VERSION_OF(parent);
+            int there = version != NULL && IS_LEAF(version) && IS_ARRAY(((Leaf *)version)->view);
+            PyArrayObject *memory = there ? (PyArrayObject *)((Leaf *)version)->view : NULL;
+            return there && resolve_index(how, memory, part) ? memory : NULL;
+        }
+        Part below;
+        PyArrayObject *memory = part_in_memory(parent, &below, &of);
+        if (memory == NULL)
+            return NULL;
+        if (is_view)
+            return resolve_part(how, below.nd, below.dims, below.strides, below.data, part) ? memory : NULL;
+        if (!PyType_IsSubtype(Py_TYPE(x), state.permuted) || !PyTuple_CheckExact(how) || PyTuple_GET_SIZE(how) != below.nd)
+            return NULL;
+        part->data = below.data;
+        part->nd = below.nd;
+        for (int d = 0; d < below.nd; d++) {
+            Py_ssize_t from = PyLong_AsSsize_t(PyTuple_GET_ITEM(how, d));
+            if (from < 0 || from >= below.nd) {
+                PyErr_Clear();
+                return NULL;
+            }
+            part->dims[d] = below.dims[from];
+            part->strides[d] = below.strides[from];
+        }
+        return memory;
+    }
+    return PyType_IsSubtype(Py_TYPE(x), state.dense) ? whole_in_memory(x, part, shape) : NULL;
 }
 
 static int
@@ -196,58 +223,103 @@ are_alike(const Part *a, const Part *b)
            same_lengths(a->strides, b->strides, a->nd);
 }
 
-/* What an operation gives of single numbers, or of few doubles, in memory: NULL where it is not of such (with an error
+static Py_ssize_t
+size_of(const Part *part)
+{
+    Py_ssize_t n = 1;
+    for (int d = 0; d < part->nd; d++)
+        n *= part->dims[d];
+    return n;
+}
+
+/* The lengths to which parts are stretched: how many dimensions, or -1 where they do not fit. */
+static int
+common_lengths(const Part *parts, int n, npy_intp *dims)
+{
+    int nd = n > 1 && parts[1].nd > parts[0].nd ? parts[1].nd : parts[0].nd;
+    for (int d = 0; d < nd; d++) {
+        dims[d] = 1;
+        for (int i = 0; i < n; i++) {
+            int k = d - (nd - parts[i].nd);
+            if (k < 0 || parts[i].dims[k] == 1)
+                continue;
+            if (dims[d] != 1 && dims[d] != parts[i].dims[k])
+                return -1;
+            dims[d] = parts[i].dims[k];
+        }
+    }
+    return nd;
+}
+
+/* What an operation gives of single numbers, or of few elements, in memory: NULL where it is not of such (with an error
    only if somebody interrupts). */
 static PyObject *
 of_few(Builder *self, PyObject *const *args)
 {
-    PyObject *values[2] = {NULL, NULL}, *shape = NULL, *other;
+    PyObject *shapes[2] = {NULL, NULL}, *shape = NULL;
     Part parts[2];
-    double numbers[2] = {0, 0};
+    char numbers[2][NUMBER_SIZE];
+    const Loop *loop = &self->loop;
     Py_ssize_t read = 0;
-    int doubles = self->operation <= NOT_EQUAL;
+    int n = self->arity, axes = 0;
     /* (To ask whether methods changed lets others run.) */
-    if (self->operation < 0 || state.immediate < 1 || !unobserved() || !unchanged())
+    if (loop->call == NULL || state.immediate < 1 || !unobserved() || !unchanged())
         return NULL;
-    parts[1].nd = 0;
-    for (int i = 0; i < self->arity; i++) {
-        values[i] = args[i];
-        parts[i].nd = 0;
+    for (int i = 0; i < n; i++) {
+        Part *part = &parts[i];
         if (self->kinds[i] == NUMBER) {
-            doubles = doubles && as_double(args[i], &numbers[i]);
+            part->nd = 0;
+            part->data = numbers[i];
+            if (!as_number(args[i], loop->ins[i], numbers[i]))
+                return NULL;
             continue;
         }
-        PyArrayObject *memory = part_in_memory(self, i, args[i], &parts[i], &other);
-        if (memory == NULL)
+        PyArrayObject *memory = self->kinds[i] == VERSION ? whole_in_memory(args[i], part, &shapes[i])
+                                : self->kinds[i] == SHOWN ? part_in_memory(args[i], part, &shapes[i])
+                                                          : NULL;
+        if (memory == NULL || PyArray_DESCR(memory) != loop->ins[i] || !PyArray_ISALIGNED(memory))
             return NULL;
-        values[i] = (PyObject *)memory;
-        doubles = doubles && DTYPE(memory) == state.float64 && PyArray_ISALIGNED(memory);
-        if (parts[i].nd)
-            shape = other;
-        else if (PyArray_NDIM(memory))
-            return NULL; /* (one element that a view shows) */
-        else if (doubles)
-            numbers[i] = *(const double *)parts[i].data;
-        Py_ssize_t n = 1;
-        for (int d = 0; d < parts[i].nd; d++)
-            n *= parts[i].dims[d];
-        if (n > state.immediate || (shape != NULL && !doubles))
+        if (part->nd == 0) {
+            read += i && parts[0].data == part->data ? 0 : PyArray_ITEMSIZE(memory);
+            continue;
+        }
+        axes += part->nd;
+        Py_ssize_t size = size_of(part);
+        if (size > state.immediate)
             return NULL;
-        read += i && values[0] == values[1] && are_alike(&parts[0], &parts[1]) ? 0 : n * PyArray_ITEMSIZE(memory);
+        read += i && shapes[0] != NULL && are_alike(&parts[0], part) ? 0 : size * PyArray_ITEMSIZE(memory);
     }
-    if (shape == NULL) {
-        int64_t number;
-        PyArray_Descr *dtype = calculated_number(self->operation, values, self->arity, &number);
-        PyObject *made = dtype == NULL ? NULL : new_element(self->result, dtype, &number, 0);
+    if (axes == 0) {
+        char number[NUMBER_SIZE], *from[] = {parts[0].data, parts[n - 1].data};
+        if (!calculate(self->operation, loop->ins[0], from[0], from[1], number)) {
+            npy_intp none[] = {0, 0};
+            run_loop(loop, n, from, none, number, PyDataType_ELSIZE(loop->out), 1);
+            if (PyErr_Occurred())
+                return left_to_python(), NULL;
+        }
+        PyObject *made = new_element(self->result, loop->out, number, 0);
         if (made != NULL)
-            count_launch(read, PyDataType_ELSIZE(dtype));
+            count_launch(read, PyDataType_ELSIZE(loop->out));
         return made;
     }
-    PyObject *out = doubles ? operated_parts(self->operation, parts, numbers) : NULL;
-    Leaf *leaf = out == NULL ? NULL : new_leaf(out, shape, DTYPE((PyArrayObject *)out));
+    npy_intp dims[DIMENSIONS];
+    int nd = common_lengths(parts, n, dims);
+    PyObject *out = nd < 0 ? NULL : looped(loop, n, parts, nd, dims);
+    if (out == NULL || PyErr_Occurred()) {
+        Py_XDECREF(out);
+        left_to_python();
+        return NULL;
+    }
+    for (int i = 0; i < n && shape == NULL; i++)
+        if (shapes[i] != NULL && parts[i].nd == nd && same_lengths(parts[i].dims, dims, nd))
+            shape = Py_NewRef(shapes[i]);
+    if (shape == NULL)
+        shape = PyArray_IntTupleFromIntp(nd, dims);
+    Leaf *leaf = shape == NULL ? NULL : new_leaf(out, shape, (PyObject *)loop->out);
     if (leaf != NULL)
         count_launch(read, PyArray_NBYTES((PyArrayObject *)out));
-    Py_XDECREF(out);
+    Py_XDECREF(shape);
+    Py_DECREF(out);
     return leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
 }
 
@@ -370,6 +442,15 @@ builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->arity = (int)PyTuple_GET_SIZE(operands);
     if (self->operation >= 0 && self->arity != (is_of_one(self->operation) ? 1 : 2))
         self->operation = -1;
+    PyObject *ins = PyObject_GetAttrString(sig, "ins"), *out = PyObject_GetAttrString(sig, "out");
+    if (ins != NULL && out != NULL && PyTuple_CheckExact(ins) && PyTuple_GET_SIZE(ins) == self->arity)
+        find_loop(self->function, &PyTuple_GET_ITEM(ins, 0), self->arity, out, &self->loop);
+    Py_XDECREF(ins); /* (the sig keeps them) */
+    Py_XDECREF(out);
+    if (PyErr_Occurred()) {
+        Py_DECREF(self);
+        return NULL;
+    }
     for (int i = 0; i < self->arity; i++) {
         PyObject *reader;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operands, i), "iOLL", &self->kinds[i], &reader, &self->low[i],

@@ -1,12 +1,12 @@
-/* What NumPy takes longer to find than to do: the common operations on few doubles that lie side by side, copies of
-   few, and a matrix times a vector. Each gives what NumPy gives, to the last bit, or is left to it. */
+/* What NumPy takes longer to find than to do: its own loops on few elements, copies of few doubles, and a matrix times a
+   vector. Each gives what NumPy gives, to the last bit, or is left to it. */
 
 #include "native.h"
-
-#include <math.h>
+#define NO_IMPORT_UFUNC
+#include <numpy/ufuncobject.h>
 
 /* Of more, NumPy's loops, which are made for the processor, make up for what it takes to find them. */
-#define FEW_DOUBLES 2048
+#define FEW_ELEMENTS 2048
 /* Where the result belongs to an operand's memory nothing is made room for: of more they take longer than kernels. */
 #define FEW_IN_PLACE 32768
 /* Of operands whose elements lie apart, so many are put side by side first. */
@@ -14,113 +14,60 @@
 /* Products of so many multiplications let other threads run. */
 #define LONG 8192
 
-#if defined(__GNUC__) && defined(__x86_64__)
-#define FOR_AVX2 __attribute__((target("avx2"), optimize("O3")))
-#define CAN_AVX2 1
-#if defined(__clang__)
-#undef FOR_AVX2
-#define FOR_AVX2 __attribute__((target("avx2")))
-#endif
-#else
-#define CAN_AVX2 0
-#endif
+/* The loops */
 
-#define OPERATION(expression) \
-    for (Py_ssize_t i = 0; i < n; i++) { \
-        out[i] = expression; \
-    } \
-    break
-
-/* Operands that are numbers are arrays of one element, with a step of 0. */
-#define LOOPS(name, attribute) \
-    attribute static void name(int op, double *out, const double *a, int da, const double *b, int db, Py_ssize_t n) \
-    { \
-        const double x = *a, y = *b; \
-        switch (op * 3 + (da == 0 ? 1 : db == 0 ? 2 : 0)) { \
-        case 0: OPERATION(a[i] + b[i]); \
-        case 1: OPERATION(x + b[i]); \
-        case 2: OPERATION(a[i] + y); \
-        case 3: OPERATION(a[i] - b[i]); \
-        case 4: OPERATION(x - b[i]); \
-        case 5: OPERATION(a[i] - y); \
-        case 6: OPERATION(a[i] * b[i]); \
-        case 7: OPERATION(x * b[i]); \
-        case 8: OPERATION(a[i] * y); \
-        case 9: OPERATION(a[i] / b[i]); \
-        case 10: OPERATION(x / b[i]); \
-        case 11: OPERATION(a[i] / y); \
-        } \
+int
+find_loop(PyObject *function, PyObject *const *ins, int n, PyObject *out, Loop *loop)
+{
+    loop->call = NULL;
+    if (n < 1 || n > 2 || strcmp(Py_TYPE(function)->tp_name, "numpy.ufunc") != 0 || !PyArray_DescrCheck(out))
+        return 0;
+    const PyUFuncObject *ufunc = (PyUFuncObject *)function;
+    if (ufunc->nin != n || ufunc->nout != 1 || ufunc->functions == NULL || ufunc->core_enabled)
+        return 0;
+    for (int i = 0; i <= n; i++) {
+        PyArray_Descr *dtype = (PyArray_Descr *)(i < n ? ins[i] : out);
+        int known = PyArray_DescrCheck((PyObject *)dtype) && (PyTypeNum_ISNUMBER(dtype->type_num) || PyTypeNum_ISBOOL(dtype->type_num));
+        if (!known || PyDataType_ELSIZE(dtype) > NUMBER_SIZE || !PyArray_ISNBO(dtype->byteorder))
+            return 0;
+        *(i < n ? &loop->ins[i] : &loop->out) = dtype;
     }
-
-LOOPS(anywhere, )
-#define LOOPS_OF_ONE(name, attribute) \
-    attribute static void name(int op, double *out, const double *a, Py_ssize_t n) \
-    { \
-        switch (op) { \
-        case NEGATIVE: OPERATION(-a[i]); \
-        case ABSOLUTE: OPERATION(fabs(a[i])); \
-        case SQUARE: OPERATION(a[i] * a[i]); \
-        case SQRT: OPERATION(sqrt(a[i])); \
-        } \
+    for (int k = 0; k < ufunc->ntypes && loop->call == NULL; k++) {
+        const char *types = ufunc->types + (n + 1) * k;
+        int same = types[n] == loop->out->type_num;
+        for (int i = 0; i < n; i++)
+            same = same && types[i] == loop->ins[i]->type_num;
+        if (same) {
+            loop->call = ufunc->functions[k];
+            loop->data = ufunc->data == NULL ? NULL : ufunc->data[k];
+        }
     }
+    int op = operation_of(function), real = !PyTypeNum_ISCOMPLEX(loop->ins[0]->type_num);
+    loop->exact = op >= 0 && (real || op == ADD || op == SUBTRACT || op == NEGATIVE);
+    return loop->call != NULL;
+}
 
-#define COMPARISONS(name, attribute) \
-    attribute static void name(int op, char *out, const double *a, int da, const double *b, int db, Py_ssize_t n) \
-    { \
-        const double x = *a, y = *b; \
-        switch ((op - LESS) * 3 + (da == 0 ? 1 : db == 0 ? 2 : 0)) { \
-        case 0: OPERATION(a[i] < b[i]); \
-        case 1: OPERATION(x < b[i]); \
-        case 2: OPERATION(a[i] < y); \
-        case 3: OPERATION(a[i] <= b[i]); \
-        case 4: OPERATION(x <= b[i]); \
-        case 5: OPERATION(a[i] <= y); \
-        case 6: OPERATION(a[i] > b[i]); \
-        case 7: OPERATION(x > b[i]); \
-        case 8: OPERATION(a[i] > y); \
-        case 9: OPERATION(a[i] >= b[i]); \
-        case 10: OPERATION(x >= b[i]); \
-        case 11: OPERATION(a[i] >= y); \
-        case 12: OPERATION(a[i] == b[i]); \
-        case 13: OPERATION(x == b[i]); \
-        case 14: OPERATION(a[i] == y); \
-        case 15: OPERATION(a[i] != b[i]); \
-        case 16: OPERATION(x != b[i]); \
-        case 17: OPERATION(a[i] != y); \
-        } \
-    }
+void
+run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps, char *out, npy_intp step, npy_intp length)
+{
+    char *at[3] = {from[0], n > 1 ? from[1] : out, out};
+    npy_intp by[3] = {steps[0], n > 1 ? steps[1] : step, step};
+    loop->call(at, &length, by, loop->data);
+}
 
-LOOPS_OF_ONE(of_one_anywhere, )
-COMPARISONS(compare_anywhere, )
-#if CAN_AVX2
-LOOPS(with_avx2, FOR_AVX2)
-LOOPS_OF_ONE(of_one_with_avx2, FOR_AVX2)
-COMPARISONS(compare_with_avx2, FOR_AVX2)
-#endif
-
+/* One of the operations on doubles, of which numbers have a step of 0. */
 static void
 operate(int op, void *out, const double *a, int da, const double *b, int db, Py_ssize_t n)
 {
-#if CAN_AVX2
-    static int can = -1;
-    if (can < 0)
-        can = __builtin_cpu_supports("avx2");
-    if (can) {
-        if (op >= LESS)
-            compare_with_avx2(op, out, a, da, b, db, n);
-        else if (op >= NEGATIVE)
-            of_one_with_avx2(op, out, a, n);
-        else
-            with_avx2(op, out, a, da, b, db, n);
-        return;
-    }
-#endif
-    if (op >= LESS)
-        compare_anywhere(op, out, a, da, b, db, n);
-    else if (op >= NEGATIVE)
-        of_one_anywhere(op, out, a, n);
-    else
-        anywhere(op, out, a, da, b, db, n);
+    static Loop loops[OPERATIONS];
+    PyObject *of[] = {state.float64, state.float64};
+    int arity = is_of_one(op) ? 1 : 2;
+    if (loops[op].call == NULL &&
+        !find_loop(PyTuple_GET_ITEM(state.operations, op), of, arity, op >= LESS ? state.boolean : state.float64, &loops[op]))
+        Py_FatalError("NumPy has no loop for doubles.");
+    char *from[] = {(char *)a, (char *)b};
+    npy_intp steps[] = {da * (npy_intp)sizeof(double), db * (npy_intp)sizeof(double)};
+    run_loop(&loops[op], arity, from, steps, out, op >= LESS ? 1 : sizeof(double), n);
 }
 
 int
@@ -243,7 +190,7 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
             return NULL;
         whole = a;
         size = elements(a);
-        if (size > (mine & IN_PLACE_ONLY ? FEW_IN_PLACE : FEW_DOUBLES))
+        if (size > (mine & IN_PLACE_ONLY ? FEW_IN_PLACE : FEW_ELEMENTS))
             return NULL;
         steps[i] = 1;
         from[i] = apart ? beside[i] : (const double *)PyArray_BYTES(a);
@@ -275,9 +222,8 @@ bounds(const Part *part, char **first, char **last)
 
 /* Do the elements of a part lie side by side, in C's order? */
 static int
-lies_together(const Part *part)
+lies_together(const Part *part, Py_ssize_t step)
 {
-    Py_ssize_t step = sizeof(double);
     for (int d = part->nd - 1; d >= 0; d--) {
         if (part->strides[d] != step && part->dims[d] != 1)
             return 0;
@@ -287,44 +233,55 @@ lies_together(const Part *part)
 }
 
 PyObject *
-operated_parts(int op, const Part *parts, const double *numbers)
+looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims)
 {
-    double beside[2][APART];
-    const double *from[2] = {&numbers[0], &numbers[1]};
-    const Part *whole = NULL;
-    int steps[2] = {0, 0};
-    Py_ssize_t size = 1;
-    for (int i = 0; i < 2; i++) {
+    npy_intp along[2][DIMENSIONS], steps[2], size = 1, at[DIMENSIONS] = {0};
+    char *from[2];
+    int together = 1, columns = 0, rows = 0;
+    for (int d = 0; d < nd; d++)
+        size *= dims[d];
+    if (size < 1 || size > FEW_ELEMENTS)
+        return NULL;
+    for (int i = 0; i < n; i++) {
         const Part *part = &parts[i];
-        if (part->nd == 0)
-            continue;
-        if (whole == NULL) {
-            whole = part;
-            for (int d = 0; d < part->nd; d++)
-                size *= part->dims[d];
+        Py_ssize_t item = PyDataType_ELSIZE(loop->ins[i]);
+        int whole = part->nd == nd && same_lengths(part->dims, dims, nd);
+        from[i] = part->data;
+        steps[i] = whole ? item : 0;
+        int beside = whole ? lies_together(part, item) : part->nd == 0;
+        together &= beside;
+        rows |= whole && beside;
+        for (int d = 0; d < nd; d++) {
+            int k = d - (nd - part->nd);
+            along[i][d] = k < 0 || part->dims[k] != dims[d] ? 0 : part->strides[k];
         }
-        else if (part->nd != whole->nd || !same_lengths(part->dims, whole->dims, part->nd))
-            return NULL;
-        if (size < 1 || size > FEW_DOUBLES)
-            return NULL;
-        steps[i] = 1;
-        from[i] = (const double *)part->data;
-        if (lies_together(part))
-            continue;
-        if (size > APART || part->nd > 2)
-            return NULL;
-        Py_ssize_t rows = part->nd == 2 ? part->dims[0] : 1, n = part->dims[part->nd - 1];
-        for (Py_ssize_t r = 0; r < rows; r++)
-            copy_row((char *)(beside[i] + r * n), sizeof(double), part->data + (rows > 1 ? r * part->strides[0] : 0),
-                     part->strides[part->nd - 1], n);
-        from[i] = beside[i];
+        columns |= whole && nd > 1 && dims[0] > 1 && Py_ABS(part->strides[0]) < Py_ABS(part->strides[nd - 1]);
     }
-    npy_intp dims[DIMENSIONS];
-    for (int d = 0; whole != NULL && d < whole->nd; d++)
-        dims[d] = whole->dims[d];
-    PyArrayObject *out = whole == NULL ? NULL : fresh(whole->nd, dims, op >= LESS ? NPY_BOOL : NPY_DOUBLE);
-    if (out != NULL)
-        operate(op, PyArray_BYTES(out), from[0], steps[0], from[1], steps[1], size);
+    /* (Other loops than of one operation may round what lies apart in other ways; and what runs down columns has NumPy's
+       results do so.) */
+    if (!together && (!loop->exact || (columns && !rows)))
+        return NULL;
+    PyArrayObject *out = fresh(nd, dims, loop->out->type_num);
+    if (out == NULL)
+        return NULL;
+    char *to = PyArray_BYTES(out);
+    npy_intp item = PyDataType_ELSIZE(loop->out);
+    if (together) {
+        run_loop(loop, n, from, steps, to, item, size);
+        return (PyObject *)out;
+    }
+    npy_intp length = dims[nd - 1];
+    for (npy_intp row = 0; row < size / length; row++, to += length * item) {
+        for (int i = 0; i < n; i++) {
+            steps[i] = along[i][nd - 1];
+            from[i] = parts[i].data;
+            for (int d = 0; d < nd - 1; d++)
+                from[i] += at[d] * along[i][d];
+        }
+        run_loop(loop, n, from, steps, to, item, length);
+        for (int d = nd - 2; d >= 0 && ++at[d] == dims[d]; d--)
+            at[d] = 0;
+    }
     return (PyObject *)out;
 }
 

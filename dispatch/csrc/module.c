@@ -41,6 +41,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"dense", (PyObject **)&state.dense},
         {"wrapper", (PyObject **)&state.wrapper},
         {"view", (PyObject **)&state.view},
+        {"permuted", (PyObject **)&state.permuted},
         {"divided", (PyObject **)&state.divided},
         {"capture", &state.capture},
         {"at_once", &state.at_once},
@@ -345,7 +346,7 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 22) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 23) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;

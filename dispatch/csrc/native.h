@@ -69,8 +69,8 @@ typedef struct {
 
 /* What mirabelle's modules said of themselves. */
 typedef struct {
-    /* The classes made of Leaf and Node, and those of dense arrays, wrappers and views. */
-    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *divided;
+    /* The classes made of Leaf and Node, and those of dense arrays, wrappers, views and permuted dimensions. */
+    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *permuted, *divided;
     /* Where views keep their parent, index and shape. */
     Py_ssize_t view_parent, view_how, view_shape;
     /* Where arrays without axes say that a constructor made them. */
@@ -336,12 +336,25 @@ is_of_one(int op)
 int operation_of(PyObject *function);
 /* The sum of all doubles of an array, as an array of so many dimensions: likewise. */
 PyObject *summed(PyArrayObject *a, int nd);
-/* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
-   without an error, where NumPy is to do it. The number itself, and its dtype: borrowed, or NULL likewise. */
-PyArray_Descr *calculated_number(int op, PyObject *const *values, int n, void *result);
+/* scalars.c: a number of Python's as one of a dtype that takes it as it is: 1, or 0. One of the operations on two numbers of
+   a dtype, which lie at `a` and `b`: 2 a truth value, 1 a number, 0 where NumPy is to do it. The same of numbers of which
+   at least one is an array without axes: a new reference to such; NULL, without an error, likewise. */
+#define NUMBER_SIZE 16
+int as_number(PyObject *x, const PyArray_Descr *dtype, void *value);
+int calculate(int op, const PyArray_Descr *dtype, const void *a, const void *b, void *result);
 PyObject *calculated(int op, PyObject *const *values, int n);
-/* One of the operations up to NOT_EQUAL on parts of doubles, or where a part has no dimensions on numbers: likewise. */
-PyObject *operated_parts(int op, const Part *parts, const double *numbers);
+/* What NumPy computes an operation with, at definite dtypes: of rows of elements, each so many bytes after the other. Does it
+   round alike however they lie? */
+typedef struct {
+    void (*call)(char **at, npy_intp const *length, npy_intp const *steps, void *data);
+    void *data;
+    PyArray_Descr *ins[2], *out;
+    int exact;
+} Loop;
+int find_loop(PyObject *function, PyObject *const *ins, int n, PyObject *out, Loop *loop);
+void run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps, char *out, npy_intp step, npy_intp length);
+/* An operation on parts, stretched to some lengths: a new array of NumPy's; NULL, without an error, where it is to do it. */
+PyObject *looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
 int filled(const Part *to, PyObject *number);

@@ -104,21 +104,27 @@ calculation(const PyArray_Descr *dtype)
     return NULL;
 }
 
-/* A number of Python's as one of a dtype that takes it as it is: 1, or 0. */
-static int
+int
 as_number(PyObject *x, const PyArray_Descr *dtype, void *value)
 {
-    double real;
-    int size = (int)PyDataType_ELSIZE(dtype), overflow;
-    if (PyTypeNum_ISFLOAT(dtype->type_num)) {
-        if (size == sizeof(float) && !PyFloat_CheckExact(x) && !PyLong_CheckExact(x))
-            return 0; /* (NumPy's doubles are wider) */
-        if (!as_double(x, &real))
+    double parts[2] = {0, 0};
+    int size = (int)PyDataType_ELSIZE(dtype), overflow, is_complex = PyTypeNum_ISCOMPLEX(dtype->type_num);
+    if (PyTypeNum_ISFLOAT(dtype->type_num) || is_complex) {
+        if (dtype->type_num != NPY_DOUBLE && dtype->type_num != NPY_FLOAT && dtype->type_num != NPY_CDOUBLE &&
+            dtype->type_num != NPY_CFLOAT)
             return 0;
-        if (size == sizeof(float))
-            *(float *)value = (float)real;
-        else
-            *(double *)value = real;
+        int is_short = size == (1 + is_complex) * (int)sizeof(float);
+        if (is_complex && PyComplex_CheckExact(x)) {
+            parts[0] = PyComplex_RealAsDouble(x);
+            parts[1] = PyComplex_ImagAsDouble(x);
+        }
+        else if ((is_short && !PyFloat_CheckExact(x) && !PyLong_CheckExact(x)) || !as_double(x, &parts[0]))
+            return 0; /* (NumPy's doubles are wider) */
+        for (int i = 0; i <= is_complex; i++)
+            if (is_short)
+                ((float *)value)[i] = (float)parts[i];
+            else
+                ((double *)value)[i] = parts[i];
         return 1;
     }
     if (!PyLong_CheckExact(x) || dtype->type_num == NPY_BOOL)
@@ -133,13 +139,23 @@ as_number(PyObject *x, const PyArray_Descr *dtype, void *value)
     return 1;
 }
 
-PyArray_Descr *
-calculated_number(int op, PyObject *const *values, int n, void *result)
+int
+calculate(int op, const PyArray_Descr *dtype, const void *a, const void *b, void *result)
 {
-    int64_t numbers[2] = {0, 0};
-    const void *from[2] = {&numbers[0], &numbers[1]};
-    PyArray_Descr *dtype = NULL;
     char truth;
+    Calculation found = op < 0 ? NULL : calculation(dtype);
+    int made = found == NULL ? 0 : found(op, a, b, result, &truth);
+    if (made == 2)
+        *(char *)result = truth;
+    return made;
+}
+
+PyObject *
+calculated(int op, PyObject *const *values, int n)
+{
+    char numbers[2][NUMBER_SIZE] = {{0}}, result[NUMBER_SIZE];
+    const void *from[2] = {numbers[0], numbers[1]};
+    PyArray_Descr *dtype = NULL;
     for (int i = 0; i < n; i++) {
         PyArrayObject *a = (PyArrayObject *)values[i];
         if (!IS_ARRAY(a))
@@ -149,30 +165,18 @@ calculated_number(int op, PyObject *const *values, int n, void *result)
         dtype = PyArray_DESCR(a);
         from[i] = PyArray_BYTES(a);
     }
-    Calculation calculate = dtype == NULL ? NULL : calculation(dtype);
-    if (calculate == NULL)
-        return NULL;
-    for (int i = 0; i < n; i++)
-        if (!IS_ARRAY(values[i]) && !as_number(values[i], dtype, &numbers[i]))
+    for (int i = 0; dtype != NULL && i < n; i++)
+        if (!IS_ARRAY(values[i]) && !as_number(values[i], dtype, numbers[i]))
             return NULL;
-    int made = calculate(op, from[0], from[1], result, &truth);
-    if (made == 2)
-        *(char *)result = truth;
-    return !made ? NULL : made == 2 ? (PyArray_Descr *)state.boolean : dtype;
-}
-
-PyObject *
-calculated(int op, PyObject *const *values, int n)
-{
-    int64_t result;
-    PyArray_Descr *dtype = calculated_number(op, values, n, &result);
-    if (dtype == NULL)
+    int made = dtype == NULL ? 0 : calculate(op, dtype, from[0], from[1], result);
+    if (!made)
         return NULL;
+    dtype = made == 2 ? (PyArray_Descr *)state.boolean : dtype;
     Py_INCREF(dtype);
     PyObject *out = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
     if (out == NULL)
         PyErr_Clear();
     else
-        memcpy(PyArray_BYTES((PyArrayObject *)out), &result, (size_t)PyDataType_ELSIZE(dtype));
+        memcpy(PyArray_BYTES((PyArrayObject *)out), result, (size_t)PyDataType_ELSIZE(dtype));
     return out;
 }

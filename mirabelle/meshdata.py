@@ -39,6 +39,7 @@ with _loading.lock:  # (before the locks of the modules)
     from mirabelle.arraytypes.meshdata.piecewise import part_of_cells
     from mirabelle.arraytypes.meshdata.points import Points, Subset
     from mirabelle.arraytypes.meshdata.quadrature import quadrature
+    from mirabelle.arraytypes.meshdata.readparts import read_part
     from mirabelle.arraytypes.meshdata.spacemaking import space
     from mirabelle.arraytypes.meshdata.spaces import Space
     from mirabelle.arraytypes.meshdata.topology import Topology
@@ -116,6 +117,7 @@ __all__ = [
     "ragged_rows",
     "read_mesh",
     "read_meshio",
+    "read_part",
     "read_petsc",
     "reverse_cuthill_mckee",
     "space",

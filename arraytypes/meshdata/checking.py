@@ -14,7 +14,7 @@ from mirabelle.arraytypes.meshdata.shapes import Shape, corner_volumes, named, s
 if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
-CHUNK = 2**17  # cells at once: their edges as vectors are larger than the table
+CHUNK = 2**13  # cells at once: their edges as vectors are larger than the table
 FLAT = 1e-14  # of a cell's longest edge to the power of the dimension, rounding included
 
 
@@ -53,8 +53,13 @@ def checked_cells(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
     return known.name, np.array(table, dtype=index_type(len(x)), order="C")
 
 
-def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
-    """The cells, with those turned that are inverted; a sentence where they are not to be, or are flat."""
+def inverted_cells(
+    shape: Shape, x: Table, cells: Table, flip: bool, known: tuple[int, Table] | None = None
+) -> Table:
+    """The cells, with those turned that are inverted; a sentence where they are not to be, or are flat.
+
+    Where they are some of more, `known` are the number of the first, and what vertices are called.
+    """
     wrong, flat = [], []
     for start in range(0, len(cells), CHUNK):
         part = cells[start : start + CHUNK]
@@ -69,18 +74,19 @@ def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
         )
         flat.append(start + np.flatnonzero(zero.any(axis=1) | (negative.any(axis=1) & ~negative.all(axis=1))))
         wrong.append(start + np.flatnonzero(negative.all(axis=1)))
+    first, names = (0, np.arange(len(x))) if known is None else known
     turn, none = (np.concatenate([np.zeros(0, dtype=int), *found]) for found in (wrong, flat))
     if none.size:
         raise ValueError(
             f"{none.size} of {len(cells)} cells of the shape {shape.name} are flat or folded at a corner; the "
-            f"first is number {none[0]}, of the vertices {cells[none[0]].tolist()} at "
+            f"first is number {first + none[0]}, of the vertices {names[cells[none[0]]].tolist()} at "
             f"{x[cells[none[0]]].tolist()}. Vertices are listed as in gmsh and VTK: around a quadrilateral."
         )
     if turn.size and not flip:
         raise ValueError(
             f"{turn.size} of {len(cells)} cells of the shape {shape.name} are inverted; the first is number "
-            f"{turn[0]},"
-            f" of the vertices {cells[turn[0]].tolist()}. Turn them, "
+            f"{first + turn[0]},"
+            f" of the vertices {names[cells[turn[0]]].tolist()}. Turn them, "
             '`md.Mesh(coordinates, cells, inverted="flip")`, or keep them as they are, `inverted="keep"`.'
         )
     if turn.size:
@@ -136,7 +142,8 @@ def check_halves(mesh: Mesh) -> None:
     table = topology.entity_vertices(2, "quadrilateral")[squares]
     for three in ([0, 1, 2], [0, 2, 3], [0, 1, 3], [1, 2, 3]):
         found = topology.find(names["triangle"], table[:, three])
-        bad = np.flatnonzero((found >= 0) & topology.exterior(names["triangle"])[found])
+        met = np.flatnonzero(found >= 0)
+        bad = met[topology.exterior(names["triangle"])[found[met]]]
         if bad.size:
             raise ValueError(
                 f"{bad.size} faces have four vertices for the cell at one side and three for those at the "

@@ -42,9 +42,14 @@ def hilbert_order(points: Any) -> Table:
         )
     if not points.shape[1]:
         return np.zeros(0, dtype=np.int64)
+    return np.argsort(hilbert_keys(points, points.min(1), points.max(1)), kind="stable")
+
+
+def hilbert_keys(points: Table, low: Table, high: Table) -> Table:
+    """How far along a Hilbert curve points (d, n) are, in the box that holds all of them."""
     dims, bits = len(points), min(20, 62 // len(points))
-    size = max(float(np.ptp(points, axis=1).max()), 1e-300)
-    x = np.minimum((points - points.min(1, keepdims=True)) / size * 2**bits, 2**bits - 1).astype(np.int64)
+    size = max(float((high - low).max()), 1e-300)
+    x = np.minimum((points - low[:, None]) / size * 2**bits, 2**bits - 1).astype(np.int64)
     for bit in reversed(range(1, bits)):
         below = (1 << bit) - 1
         for i in range(dims):
@@ -61,7 +66,7 @@ def hilbert_order(points: Any) -> Table:
     for bit in reversed(range(bits)):
         for row in x ^ flip:
             key = (key << 1) | ((row >> bit) & 1)
-    return np.argsort(key, kind="stable")
+    return key
 
 
 def reverse_cuthill_mckee(neighbours: Map) -> Table:

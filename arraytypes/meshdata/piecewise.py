@@ -7,19 +7,23 @@ told who has it; it answers who owns it (the lowest rank) and in how many cells 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
+from mirabelle.arraytypes.meshdata.entities import distinct
 from mirabelle.arraytypes.meshdata.maps import Table
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.parting import Part, known_to_others, local_mesh
+from mirabelle.arraytypes.meshdata.rendezvous import Came, asked, one_by_one
 
 
-def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = None) -> Part:
+def part_of_cells(
+    coordinates: Any, cells: Any, vertices: Any, *, inverted: str = "error", comm: Any = None
+) -> Part:
     """This process' part of a mesh, of the cells that it gives: no process needs to have the mesh.
 
     `vertices` are the numbers that all processes know vertices by, of the rows of `coordinates`, and `cells`
@@ -34,6 +38,8 @@ def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = No
         The vertices of each cell by the numbers that all processes know.
     vertices : int array (n,)
         These numbers, of the rows of `coordinates`.
+    inverted : {"error", "flip", "keep"}, default "error"
+        What is done about cells of negative volume.
     comm : Communicator or None
         The processes; None is `mb.distributed.communicator()`.
 
@@ -52,7 +58,7 @@ def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = No
     Part(rank 0: 1 of 1 cell, 3 of 3 edges, 3 of 3 vertices are its own)
     """
     comm = communicator() if comm is None else comm
-    mesh, names = on_all(comm, lambda: _here(coordinates, cells, vertices))
+    mesh, names = on_all(comm, lambda: _here(coordinates, cells, vertices, inverted))
     said = comm.allgather_object((mesh.shapes, mesh.coordinates.shape[1]))
     if any(s != said[0] for s in said):  # (all find the same)
         raise ValueError(
@@ -60,20 +66,40 @@ def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = No
             "of no rows where there are none, and coordinates of as many dimensions."
         )
     topology = mesh.topology
-    keys = {c: _keys(mesh, c, names) for c in topology.shapes}
-    count = {c: np.ones(len(k), np.int64) for c, k in keys.items()} | topology.facet_cells
-    found = {c: _met(comm, keys[c], count[c]) for c in keys}
+    met = _shared(mesh)
+    keys = {c: _keys(mesh, c, names, rows) for c, rows in met.items()}
+    count = {c: np.ones(topology.size(c), np.int64) for c in met} | topology.facet_cells
+    owners = {c: np.full(topology.size(c), comm.rank) for c in met}
+    for c, rows in met.items():
+        owners[c][rows], count[c][rows] = _met(comm, keys[c], count[c][rows])
     for c in topology.components(topology.dim):
-        twice = np.flatnonzero(found[c][1] > 1)
-        on_all(comm, lambda c=c, twice=twice: _check_once(c, keys[c][twice]))  # type: ignore[misc]
+        on_all(comm, partial(_check_once, c, keys[c][count[c] > 1]))
+    for c in topology.components(topology.dim - 1) if mesh.dim == mesh.coordinates.shape[1] else ():
+        on_all(comm, partial(_check_facets, c, _keys(mesh, c, names, np.flatnonzero(count[c] > 2))))
     # What lies on the boundary is what lies on a facet that is in one cell, of whichever process.
-    topology.__dict__["facet_cells"] = {c: found[c][1] for c in topology.facet_cells}
-    for c in topology.shapes:
-        topology._exterior[c] = _met(comm, keys[c], topology.exterior(c).astype(np.int64))[1] > 0
-    return known_to_others(_part(comm, mesh, names, keys, {c: owner for c, (owner, _) in found.items()}), comm)
+    topology.__dict__["facet_cells"] = {c: count[c] for c in topology.facet_cells}
+    topology._exterior.clear()
+    for c, rows in met.items():
+        outside = topology.exterior(c)
+        outside[rows] = _met(comm, keys[c], outside[rows].astype(np.int64))[1] > 0
+        topology._exterior[c] = outside
+    return known_to_others(_part(comm, mesh, names, met, keys, owners), comm)
 
 
-def _here(coordinates: Any, cells: Any, vertices: Any) -> tuple[Mesh, Table]:
+def _shared(mesh: Mesh) -> dict[str, Table]:
+    """Which points other processes may have, too: of cells all, as each is to be given once.
+
+    In space filled by cells these are points on facets that have one cell here.
+    """
+    topology, filled = mesh.topology, mesh.dim == mesh.coordinates.shape[1]
+    cells = topology.components(topology.dim)
+    return {
+        c: np.flatnonzero(topology.exterior(c)) if filled and c not in cells else np.arange(topology.size(c))
+        for c in topology.shapes
+    }
+
+
+def _here(coordinates: Any, cells: Any, vertices: Any, inverted: str) -> tuple[Mesh, Table]:
     """The mesh of the cells given, its vertices by rising numbers, and these numbers."""
     given = cells if isinstance(cells, Mapping) else {None: cells}
     tables = {shape: np.asarray(table) for shape, table in given.items()}
@@ -91,36 +117,36 @@ def _here(coordinates: Any, cells: Any, vertices: Any) -> tuple[Mesh, Table]:
         )
     x = np.asarray(coordinates)[rows[at]] if used.size else np.asarray(coordinates)[:0]
     own = {shape: np.searchsorted(used, t).reshape(t.shape) for shape, t in tables.items()}
-    return Mesh(x, own[None] if list(own) == [None] else own), used
+    return Mesh(x, own[None] if list(own) == [None] else own, inverted=inverted), used
 
 
-def _keys(mesh: Mesh, component: str, names: Table) -> Table:
+def _keys(mesh: Mesh, component: str, names: Table, rows: Table) -> Table:
     """What points of a component are known by: the numbers of their vertices, rising."""
     shape = mesh.topology.shapes[component]
     if shape is None:
-        return names[:, None]
-    return np.sort(names[mesh.topology.entity_vertices(shape.dim, shape.name)], axis=1)
+        return names[rows, None]
+    return np.sort(names[mesh.topology.entity_vertices(shape.dim, shape.name)[rows]], axis=1)
 
 
 def _met(comm: Communicator, keys: Table, marks: Table) -> tuple[Table, Table]:
     """Of each point the lowest rank that has it, and the sum of the marks that it has on all."""
-    home = keys[:, 0] % comm.size
-    order = np.argsort(home, kind="stable")
-    rows = np.concatenate([keys, marks[:, None]], axis=1)[order]
-    came = swapped(comm, by_rank(home[order], rows), keys.shape[1] + 1)
-    whole = np.concatenate([np.zeros((0, rows.shape[1]), np.int64), *[came[r] for r in sorted(came)]])
+    rows = np.concatenate([keys, marks[:, None]], axis=1)
+    found = asked(comm, keys[:, 0] % comm.size, rows, lambda came: _joined(comm.size, came), 2)
+    return found[:, 0], found[:, 1]
+
+
+def _joined(size: int, came: Came) -> Came:
+    """Of rows of a key and a mark by rank, for each key the lowest rank and the sum of the marks."""
+    if not came:
+        return {}
+    whole = np.concatenate([came[r] for r in sorted(came)])
     ranks = np.repeat(sorted(came), [len(came[r]) for r in sorted(came)])
-    distinct, number = np.unique(whole[:, :-1], axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    lowest, total = np.full(len(distinct), comm.size), np.zeros(len(distinct), np.int64)
+    tuples, number = distinct(list(whole[:, :-1].T), int(whole[:, :-1].max(initial=0)) + 1)
+    lowest, total = np.full(len(tuples), size), np.zeros(len(tuples), np.int64)
     np.minimum.at(lowest, number, ranks.astype(np.int64))
     np.add.at(total, number, whole[:, -1])
     both = np.stack([lowest, total], axis=1)[number]
-    answers = {r: both[ranks == r] for r in came}
-    back = swapped(comm, answers, 2)
-    found = np.empty((len(keys), 2), np.int64)
-    found[order] = np.concatenate([np.zeros((0, 2), np.int64), *[back[r] for r in sorted(back)]])
-    return found[:, 0], found[:, 1]
+    return {r: both[ranks == r] for r in came}
 
 
 def _check_once(component: str, twice: Table) -> None:
@@ -131,8 +157,21 @@ def _check_once(component: str, twice: Table) -> None:
         )
 
 
+def _check_facets(component: str, many: Table) -> None:
+    if len(many):
+        raise ValueError(
+            f"{len(many)} facets have more than two cells, so that cells overlap; the first is the {component} "
+            f"of the vertices {many[0].tolist()}. Leave out the cells that are too many."
+        )
+
+
 def _part(
-    comm: Communicator, mesh: Mesh, names: Table, keys: dict[str, Table], owners: dict[str, Table]
+    comm: Communicator,
+    mesh: Mesh,
+    names: Table,
+    met: dict[str, Table],
+    keys: dict[str, Table],
+    owners: dict[str, Table],
 ) -> Part:
     numbers, ghosts, order, local, owned = {}, {}, {}, {}, {}
     for c, owner in owners.items():
@@ -142,7 +181,10 @@ def _part(
         owned[c] = len(own)
         local[c] = np.empty(len(owner), np.int64)
         local[c][order[c]] = np.arange(len(owner))
-        at = _positions(comm, keys[c][own], owner[others], keys[c][others])
+        mine = owner[met[c]] == comm.rank  # (what others ask for is among what they may have, too)
+        place = np.empty(len(owner), np.int64)
+        place[met[c]] = np.arange(len(met[c]))
+        at = _positions(comm, keys[c][mine], local[c][met[c][mine]], owner[others], keys[c][place[others]])
         ghosts[c] = owner[others].astype(np.int32), at
         starts = np.cumsum([0, *comm.allgather_object(len(own))])
         numbers[c] = np.concatenate([starts[comm.rank] + np.arange(len(own)), starts[owner[others]] + at])
@@ -150,15 +192,14 @@ def _part(
     return Part(local_mesh(mesh, order, local, owned), comm.rank, numbers, ghosts)
 
 
-def _positions(comm: Communicator, own: Table, owners: Table, keys: Table) -> Table:
-    """The number of each point of others among those of its owner."""
-    asked = swapped(comm, by_rank(owners, keys), own.shape[1])
-    answers = {}
-    for r, wanted in asked.items():
-        _, number = np.unique(np.concatenate([own, wanted]), axis=0, return_inverse=True)
-        number = number.reshape(-1)
-        at = np.empty(number.max() + 1, np.int64)
-        at[number[: len(own)]] = np.arange(len(own))
-        answers[r] = at[number[len(own) :]][:, None]
-    came = swapped(comm, answers, 1)
-    return np.concatenate([np.zeros(0, np.int64), *[came[r][:, 0] for r in sorted(came)]])
+def _positions(comm: Communicator, own: Table, numbers: Table, owners: Table, keys: Table) -> Table:
+    """The number of each point of others among those of its owner, who knows `numbers` of `own` keys."""
+
+    def answer(wanted: Table) -> Table:
+        both = np.concatenate([own, wanted])
+        _, at = distinct(list(both.T), int(both.max(initial=0)) + 1)
+        found = np.empty(len(both), np.int64)
+        found[at[: len(own)]] = numbers
+        return found[at[len(own) :]][:, None]
+
+    return asked(comm, owners, keys, one_by_one(answer), 1)[:, 0]

@@ -1,0 +1,199 @@
+"""gmsh files read in pieces: parts are those that one process makes of the whole mesh; damaged files."""
+
+import os
+import pathlib
+import runpy
+
+import numpy as np
+import pytest
+from gmshwriting import FORMS, described, markers_of, write
+from ranks.launch import missing, run
+from test_meshdata_topology import MESHES, shuffled
+from threadranks import fails_on_ranks, on_ranks
+
+import mirabelle as mb
+from mirabelle import meshdata as md
+from mirabelle.arraytypes.meshdata import gmshfiles, gmshindex
+
+PROGRAMS = pathlib.Path(__file__).parent / "mpi_programs"
+
+
+def keys(mesh, component, names):
+    """The vertices of points, by the numbers in the whole mesh."""
+    if component == "vertex":
+        return names[:, None]
+    return np.sort(names[mesh.closure(component, "vertex").target().table], axis=1)
+
+
+def marked(mesh, names, markers):
+    return {k: {tuple(x) for x in keys(mesh, c, names)[at].tolist()} for k, (c, at) in markers.items()}
+
+
+def same_parts(path, mesh, markers, ranks):
+    """Is what processes read what one of them would have made of the mesh?"""
+    owner = md.partition(mesh, ranks, method="hilbert")
+    parts = on_ranks(ranks, lambda comm: md.read_part(path, comm=comm))
+    everything = np.arange(len(mesh.coordinates))
+    for rank, part in enumerate(parts):
+        whole = mesh.part(owner, rank, overlap=0)
+        names = part.numbers("vertex")
+        assert np.array_equal(mesh.coordinates[names], part.mesh.coordinates)
+        assert part.mesh.shapes == mesh.shapes
+        for c in mesh.shapes:
+            assert part.owned(c) == whole.owned(c)
+            there = keys(mesh, c, everything)[whole.numbers(c)]
+            here = keys(part.mesh, c, names)
+            assert sorted(map(tuple, here.tolist())) == sorted(map(tuple, there.tolist()))
+            outside = {tuple(k) for k in keys(mesh, c, everything)[mesh.topology.exterior(c)].tolist()}
+            assert part.mesh.topology.exterior(c).tolist() == [tuple(k) in outside for k in here.tolist()]
+        for c in mesh.components(mesh.dim):
+            assert np.array_equal(part.numbers(c), whole.numbers(c))
+            cells = names[part.mesh.closure(c, "vertex").target().table]
+            assert np.array_equal(cells, mesh.closure(c, "vertex").target().table[part.numbers(c)])
+        given = marked(mesh, everything, markers)
+        found = {k: (s.points.component, s.indices) for k, s in part.mesh.markers.items()}
+        assert {k: c for k, (c, _) in found.items()} == {k: c for k, (c, _) in markers.items()}
+        for name, points in marked(part.mesh, names, found).items():
+            here = {tuple(k) for k in keys(part.mesh, markers[name][0], names).tolist()}
+            assert points == given[name] & here
+
+
+@pytest.mark.parametrize("version, binary", FORMS)
+@pytest.mark.parametrize("name", MESHES)
+def test_parts_are_those_of_the_whole_mesh(name, version, binary, tmp_path, monkeypatch):
+    monkeypatch.setattr(gmshfiles, "STRIPE", 97)
+    monkeypatch.setattr(gmshindex, "STRIPE", 97)
+    for seed, ranks in enumerate((1, 2, 3, 5)):
+        rng = np.random.default_rng(seed)
+        mesh = shuffled(MESHES[name](), seed % 2)
+        used = np.unique(np.concatenate([t.ravel() for t in mesh.cells.values()]))
+        new = np.full(len(mesh.coordinates), -1)
+        new[used] = np.arange(len(used))
+        mesh = md.Mesh(mesh.coordinates[used], {s: new[t] for s, t in mesh.cells.items()}, inverted="flip")
+        file, found = described(rng, mesh)
+        path = write(tmp_path / f"{seed}.msh", file, version, binary)
+        same_parts(path, mesh, markers_of(found, version), ranks)
+
+
+def sentence(error):
+    return "damaged" in str(error) or "no gmsh file" in str(error) or "gmsh" in str(error)
+
+
+@pytest.mark.parametrize("version, binary", FORMS)
+def test_damaged_files_are_refused_in_a_sentence(version, binary, tmp_path, monkeypatch):
+    monkeypatch.setattr(gmshfiles, "STRIPE", 211)
+    monkeypatch.setattr(gmshindex, "STRIPE", 211)
+    rng = np.random.default_rng(3)
+    file, _ = described(rng, md.unit_square(3))
+    whole = write(tmp_path / "a.msh", file, version, binary).read_bytes()
+    end = whole.index(b"$Comments")
+    for cut in [0, 1, 12, *rng.integers(20, end - 14, 25).tolist(), end - 14]:
+        (tmp_path / "a.msh").write_bytes(whole[:cut])
+        errors = fails_on_ranks(2, lambda comm: md.read_part(tmp_path / "a.msh", comm=comm))
+        assert all(isinstance(e, ValueError) and sentence(e) for e in errors), (cut, errors)
+    if not binary:  # what is no number
+        for at in rng.integers(whole.index(b"$Nodes"), end, 25).tolist():
+            (tmp_path / "a.msh").write_bytes(whole[:at] + b"x" + whole[at + 1 :])
+            errors = fails_on_ranks(2, lambda comm: md.read_part(tmp_path / "a.msh", comm=comm))
+            assert all(isinstance(e, ValueError) for e in errors), (at, errors)
+
+
+@pytest.mark.parametrize("version, binary", FORMS)
+def test_bad_files(version, binary, tmp_path):
+    mesh, path = md.unit_square(2), tmp_path / "a.msh"
+
+    def refused(text, change, ranks=2):
+        file, _ = described(np.random.default_rng(1), mesh)
+        change(file)
+        write(path, file, version, binary)
+        errors = fails_on_ranks(ranks, lambda comm: md.read_part(path, comm=comm))
+        assert all(text in str(e) for e in errors), errors
+
+    def cells(file):
+        return next(b[3] for b in file.blocks if b[0] == "triangle")
+
+    def missing(file):
+        cells(file)[0, 0] = 4 * file.tags.max()
+
+    def between(file):
+        cells(file)[0, 0] = min(set(range(1, 100)) - set(file.tags.tolist()) - {0})
+
+    def facet(file):
+        next(b[3] for b in file.blocks if b[0] == "interval")[0, 0] = 4 * file.tags.max() // 2 + 1
+
+    def twice(file):
+        file.tags[0] = file.tags[1]
+
+    def cell_twice(file):
+        file.blocks.append(next(b for b in file.blocks if b[0] == "triangle"))
+
+    def flat(file):
+        cells(file)[0, 0] = cells(file)[0, 1]
+
+    def no_cells(file):
+        file.blocks[:] = [("vertex", 0, (), file.tags[:2, None])]
+
+    refused("and there is none of that number", missing)
+    refused("and there is none of that number", between)
+    refused("and there is none of that number", facet)
+    refused("stands there twice", twice)
+    refused("is given twice", cell_twice)
+    refused("", flat)
+    refused("There are no cells in 'a.msh' but ['vertex']", no_cells)
+    with pytest.raises(FileNotFoundError, match="There is no mesh file"):
+        md.read_part(tmp_path / "b.msh")
+    with pytest.raises(ValueError, match="and not 'turn'"):
+        md.read_part(path, inverted="turn")
+
+
+def test_other_files(tmp_path):
+    path = tmp_path / "a.msh"
+    path.write_bytes(b"$MeshFormat\n4.0 0 8\n$EndMeshFormat\n")
+    with pytest.raises(ValueError, match=r"no gmsh file of MSH 2\.2 or 4\.1.*-format msh41"):
+        md.read_part(path)
+    path.write_bytes(b"$MeshFormat\n4.1 1 8\n\x00\x00\x00\x01\n$EndMeshFormat\n")
+    with pytest.raises(ValueError, match="orders bytes differently"):
+        md.read_part(path)
+    path.write_bytes(b"$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$PartitionedEntities\n$EndPartitionedEntities\n")
+    with pytest.raises(ValueError, match="was divided by gmsh"):
+        md.read_part(path)
+    text = b"$MeshFormat\r\n2.2 0 8\r\n$EndMeshFormat\r\n$Nodes\r\n2\r\n1 0 0 0\r\n2 1 0 0\r\n$EndNodes\r\n"
+    path.write_bytes(
+        text + b"$Elements\r\n1\r\n1 1 0 1 2\r\n$EndElements\r\n"
+    )  # without tags, as Windows ends lines
+    assert repr(md.read_part(path).mesh) == "Mesh(1 interval, 2 vertices in 1 dimension)"
+
+
+def test_inverted_cells_are_turned_or_named(tmp_path):
+    mesh = md.Mesh([[0.0, 0], [1, 0], [0, 1], [1, 1]], [[0, 2, 1], [1, 3, 2]], inverted="keep")
+    file, _ = described(np.random.default_rng(0), mesh)
+    path = write(tmp_path / "a.msh", file, "4.1", True)
+    for e in fails_on_ranks(2, lambda comm: md.read_part(path, inverted="error", comm=comm)):
+        assert "the first is number 0, of the vertices [0, 2, 1]" in str(e)
+    assert md.read_part(path).mesh.volumes().tolist() == [0.5, 0.5]
+    kept = md.read_part(path, inverted="keep").mesh
+    assert sorted(kept.volumes().tolist()) == [-0.5, 0.5]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_program_on_what_was_read(ranks, tmp_path):
+    given = runpy.run_path(str(PROGRAMS / "dividedmeshes.py"))
+    mesh = given["SQUARE"]
+    file, _ = described(np.random.default_rng(0), mesh)
+    path = write(tmp_path / "a.msh", file, "4.1", False)
+
+    def program(comm):
+        found = given["QUADRATIC"](md.read_part(path, comm=comm).mesh, given["DIVIDED"])
+        return mb.to_numpy(found)
+
+    wanted = given["alone"](given["QUADRATIC"], mesh)
+    for found in on_ranks(ranks, program):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
+@pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
+def test_on_processes_none_holds_more_than_half_of_the_file():
+    ended = run(4, str(PROGRAMS / "meshpieces.py"))
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.count("fine") == 4, ended.stdout

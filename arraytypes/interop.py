@@ -359,6 +359,8 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
     behind = tuple(theirs.parameters)[leading:]
 
     def adapted(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) <= leading:
+            return ours(*args)
         if len(args) > leading:
             more = dict(zip(behind, args[leading:], strict=False))
             if len(more) + leading < len(args) or not more.keys().isdisjoint(kwargs):

@@ -35,6 +35,8 @@ from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import broadcast_shapes as _broadcast
 
 _ALL = slice(None)
+# As many as arrays have axes.
+_BACKWARDS = (slice(None, None, -1),) * 64
 
 
 def one_axis(axis: Any, ndim: int) -> int:
@@ -82,8 +84,10 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     >>> print(mb.flip(mb.HostArray([1, 2, 3])))
     [3 2 1]
     """
-    axes = range(x.ndim) if axis is None else distinct_axes(axis, x.ndim)
     # (Without `...`: of an array without axes that is a number, as NumPy's is.)
+    if axis is None:
+        return verbs.getitem(x, _BACKWARDS[: x.ndim])
+    axes = distinct_axes(axis, x.ndim)
     return verbs.getitem(x, tuple([slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)]))
 
 

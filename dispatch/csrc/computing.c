@@ -482,6 +482,8 @@ is_vector(PyObject *x, PyObject *memory, Part *part)
 
 /* As many multiplications let other threads run. */
 #define LONG_LINE 8192
+/* Vectors that BLAS does not read, of so many elements, are copied without a new array. */
+#define BESIDE (1 << 14)
 
 /* The sum of products of two vectors, by what NumPy does for `dot` and `@`: a new reference to an array without axes;
    NULL, without an error, where Python is to say. */
@@ -492,19 +494,31 @@ inner_product(PyArrayObject *a, const Part *x, PyArrayObject *b, const Part *y, 
     if (dtype != PyArray_DESCR(b) || x->dims[0] != y->dims[0] || !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) ||
         PyArray_ISBOOL(a) || dtype->type_num == NPY_HALF || !PyArray_ISNUMBER(a) || !PyArray_ISNOTSWAPPED(a))
         return NULL;
-    if (copies && (x->strides[0] <= 0 || y->strides[0] <= 0))
-        return NULL;
+    Py_ssize_t n = x->dims[0], size = PyDataType_ELSIZE(dtype), steps[] = {x->strides[0], y->strides[0]};
+    char *beside[] = {NULL, NULL}, *at[] = {x->data, y->data};
+    for (int i = 0; copies && i < 2; i++) {
+        if (steps[i] > 0)
+            continue;
+        at[i] = beside[i] = size == sizeof(double) && n <= BESIDE ? PyMem_Malloc(n * size + 1) : NULL;
+        if (at[i] == NULL) {
+            PyMem_Free(beside[0]);
+            return NULL;
+        }
+        copy_row(at[i], size, i ? y->data : x->data, steps[i], n);
+        steps[i] = size;
+    }
     Py_INCREF(dtype);
     PyArrayObject *out = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
-    if (out == NULL) {
+    if (out == NULL)
         PyErr_Clear();
-        return NULL;
+    else {
+        PyThreadState *others = n < LONG_LINE ? NULL : PyEval_SaveThread();
+        PyDataType_GetArrFuncs(dtype)->dotfunc(at[0], steps[0], at[1], steps[1], PyArray_BYTES(out), n, a);
+        if (others != NULL)
+            PyEval_RestoreThread(others);
     }
-    PyThreadState *others = x->dims[0] < LONG_LINE ? NULL : PyEval_SaveThread();
-    PyDataType_GetArrFuncs(dtype)->dotfunc(x->data, x->strides[0], y->data, y->strides[0], PyArray_BYTES(out),
-                                           x->dims[0], a);
-    if (others != NULL)
-        PyEval_RestoreThread(others);
+    PyMem_Free(beside[0]);
+    PyMem_Free(beside[1]);
     return (PyObject *)out;
 }
 
@@ -545,6 +559,8 @@ matrix_product(Product *self, PyArrayObject *x, PyArrayObject *y)
         (PyArray_NDIM(x) + PyArray_NDIM(y) == 4 && PyArray_DIMS(x)[0] * PyArray_DIMS(y)[1] > self->most))
         return NULL;
     PyObject *out = times_vector(x, y);
+    if (out == NULL)
+        out = times_matrix(self->matmul, x, y);
     return out == NULL ? numpys_product(self, x, y) : out;
 }
 

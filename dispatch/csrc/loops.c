@@ -95,7 +95,7 @@ fresh(int nd, const npy_intp *dims, int type)
     return (PyArrayObject *)array;
 }
 
-static void
+void
 copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n)
 {
     if (step == sizeof(double) && by == sizeof(double))
@@ -354,5 +354,34 @@ times_vector(PyArrayObject *a, PyArrayObject *b)
                        PyArray_STRIDES(x)[0] / (Py_ssize_t)sizeof(double), 0.0, (double *)PyArray_BYTES(out), 1);
     if (others != NULL)
         PyEval_RestoreThread(others);
+    return (PyObject *)out;
+}
+
+PyObject *
+times_matrix(PyObject *matmul, PyArrayObject *a, PyArrayObject *b)
+{
+    if (PyArray_NDIM(a) != 2 || PyArray_NDIM(b) != 2 || strcmp(Py_TYPE(matmul)->tp_name, "numpy.ufunc") != 0 ||
+        !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b))
+        return NULL;
+    const PyUFuncObject *ufunc = (PyUFuncObject *)matmul;
+    Py_ssize_t rows = PyArray_DIMS(a)[0], inner = PyArray_DIMS(a)[1], columns = PyArray_DIMS(b)[1];
+    int type = PyArray_TYPE(a), k = 0;
+    if (!ufunc->core_enabled || ufunc->functions == NULL || ufunc->nin != 2 || ufunc->nout != 1 ||
+        rows * inner * columns > LONG || !(PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type)))
+        return NULL;
+    while (k < ufunc->ntypes &&
+           (ufunc->types[3 * k] != type || ufunc->types[3 * k + 1] != type || ufunc->types[3 * k + 2] != type))
+        k++;
+    if (k == ufunc->ntypes || ufunc->functions[k] == NULL)
+        return NULL;
+    npy_intp shape[] = {rows, columns};
+    PyArrayObject *out = fresh(2, shape, type);
+    if (out == NULL)
+        return NULL;
+    char *at[] = {PyArray_BYTES(a), PyArray_BYTES(b), PyArray_BYTES(out)};
+    npy_intp lengths[] = {1, rows, inner, columns};
+    npy_intp steps[] = {0, 0, 0, PyArray_STRIDES(a)[0], PyArray_STRIDES(a)[1], PyArray_STRIDES(b)[0],
+                        PyArray_STRIDES(b)[1], PyArray_STRIDES(out)[0], PyArray_STRIDES(out)[1]};
+    ufunc->functions[k](at, lengths, steps, ufunc->data == NULL ? NULL : ufunc->data[k]);
     return (PyObject *)out;
 }

@@ -357,9 +357,12 @@ void run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps,
 PyObject *looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
+void copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n);
 int filled(const Part *to, PyObject *number);
 /* The product of a matrix and a vector that BLAS can read: a new reference; NULL, without an error, if NumPy is asked. */
 PyObject *times_vector(PyArrayObject *a, PyArrayObject *b);
+/* That of two matrices of few elements, by NumPy's loop for `matmul`, if it is that: likewise. */
+PyObject *times_matrix(PyObject *matmul, PyArrayObject *a, PyArrayObject *b);
 
 /* halos.c: write a tree of distributed arrays that was met before to what this process holds of its result: 1 done, 0
    not met, -1 an error. */

@@ -17,6 +17,7 @@ from mirabelle.arraytypes.dense import force, settle, wrap
 from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed.histories import history, of_reduction, told
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
 from mirabelle.arraytypes.distributed.marks import Unsaid, marked, mixed
 from mirabelle.arraytypes.distributed.transfers import Messages
@@ -25,6 +26,7 @@ from mirabelle.arraytypes.reductions import REDUCTIONS, reduction_made
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
 # The reductions that wait in a batch, in the order in which they were written.
@@ -73,7 +75,7 @@ def _(family: type[DArray], node: Reduced) -> None:
 class Term:
     """A reduction's term on this process, and between whom the terms are to be combined."""
 
-    __slots__ = ("comm", "family", "group", "local", "mark", "node", "partition", "reduction")
+    __slots__ = ("came", "comm", "family", "group", "local", "mark", "node", "partition", "reduction")
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class Term:
         group: tuple[int, ...],
         reduction: Any,
         mark: int = 0,
+        came: Any = None,
     ) -> None:
         self.node = node
         self.family = family
@@ -94,7 +97,9 @@ class Term:
         self.group = group
         self.reduction = reduction
         # What all have to do alike (see marks.py). Compiled programs were compared before.
-        self.mark = mark or marked("reduction", reduction.name)
+        self.mark = told(mark or marked("reduction", reduction.name), came)
+        # What is reduced came from this, where ranks compare it.
+        self.came = came
 
 
 def reduce(family: Any, node: Reduced) -> Leaf:
@@ -120,7 +125,9 @@ def reduce(family: Any, node: Reduced) -> Leaf:
         terms.append(term)
     combine(terms)
     for t in terms:
-        settle(t.node, Leaf(t.family._of_local(t.comm, t.partition, t.local)))
+        view = t.family._of_local(t.comm, t.partition, t.local)
+        view.buffer.history = None if t.came is None else of_reduction(t.node, t.came)
+        settle(t.node, Leaf(view))
         t.node.term = None
     assert node.value is not None
     return node.value
@@ -129,7 +136,7 @@ def reduce(family: Any, node: Reduced) -> Leaf:
 def _alone(family: Any, node: Reduced) -> Leaf | None:
     """The value of a reduction of whole arrays of one partition, which nothing else waits with; else None."""
     operand: Any = node.operand
-    if len(operand.reducers) > 1:
+    if len(operand.reducers) > 1 or settings.check_collectives:
         return None
     state: list[Any] = [None, None, None, []]
     if type(operand) is Broadcasted and operand.value is None:
@@ -233,6 +240,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
     leaves = execution.leaves_of(operand)
+    came = history(operand)
     comm, target = execution.chosen(family, operand.shape, leaves)
     if _has_empty(target) and any(
         n.reduction.scalar is None and n.reduction.neutral(n.dtype) is None for n in nodes
@@ -262,7 +270,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
         values = [force(family.inner, r).view for r in made]
     frame.settle()
     return [
-        Term(n, family, comm, value, result, group, n.reduction, _marked(target, n))
+        Term(n, family, comm, value, result, group, n.reduction, _marked(target, n), came)
         for n, value, (result, group, _, _) in zip(nodes, values, plans, strict=True)
     ]
 
@@ -376,6 +384,7 @@ def resolve(buffer: DBuffer) -> None:
     """Combine the terms a buffer holds, which waited until somebody reads it."""
     part = buffer.partition
     local = buffer.local
+    came = buffer.history
     for m, op in part.partial:
         at = part.coordinates(buffer.comm.rank)
         group = tuple(
@@ -384,7 +393,7 @@ def resolve(buffer: DBuffer) -> None:
         if counters.active:
             counters.add(collectives=1)
         mark = marked("reduction", op, "of terms of shape", part.shape, Unsaid(repr((part.mesh, part.splits))))
-        local = combined(grouped(buffer.comm, group), buffer.inner, local, REDUCTIONS[op], mark)
+        local = combined(grouped(buffer.comm, group), buffer.inner, local, REDUCTIONS[op], told(mark, came))
     buffer.local = local
     buffer._leaf = None
     buffer.partition = partition(part.shape, part.mesh, part.splits)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
+from mirabelle.arraytypes.distributed import histories
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
@@ -180,7 +181,9 @@ class DArray(DenseArray, OfInner[A]):
         """This process's part, as an array of the local type: it shows the memory itself.
 
         Writing to it writes to the distributed array, and is not waited for by anybody: read what others wrote
-        only after something all do together (`x.communicator.barrier()`).
+        only after something all do together (`x.communicator.barrier()`). All processes ask for it, as for any
+        other operation: it computes what waits, and statements on `x` are computed at once from then on. What
+        is done with the part is each process's own affair: `mine = x.local`, then `if rank == 0: print(mine)`.
         """
         from mirabelle.arraytypes.distributed.moving import shared_local
 
@@ -317,7 +320,9 @@ class DArray(DenseArray, OfInner[A]):
         comm = communicator()
         data = np.asarray(data, checked_dtype(data.dtype))
         part = cls._divided(data.shape, comm)
-        return cls._of_local(comm, part, cls.inner._upload(mine_of(part, comm.rank, data)))
+        view = cls._of_local(comm, part, cls.inner._upload(mine_of(part, comm.rank, data)))
+        view.buffer.history = histories.of_data(data)
+        return view
 
     @classmethod
     def _range(cls, numbers: range, dtype: np.dtype) -> Any:
@@ -330,7 +335,9 @@ class DArray(DenseArray, OfInner[A]):
         local = cls.inner._range(mine, dtype)
         if local is None:
             local = cls.inner._upload(np.arange(mine.start, mine.stop, mine.step, dtype=dtype))
-        return cls._of_local(comm, part, local)
+        view = cls._of_local(comm, part, local)
+        view.buffer.history = histories.of_data(numbers)
+        return view
 
     @classmethod
     def _download(cls, view: DView) -> np.ndarray:

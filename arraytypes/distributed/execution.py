@@ -16,7 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import as_shape, compute, force, settle, wrap
-from mirabelle.arraytypes.distributed import combining, gathering, overlapping
+from mirabelle.arraytypes.distributed import combining, gathering, histories, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, place_of
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, covers, everywhere, partition
@@ -27,6 +27,7 @@ from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination, kept, new_node
 
 _new = object.__new__
@@ -172,6 +173,7 @@ class Frame:
                 continue
             if stores:
                 view = self.family._of_local(self.comm, self.partition, force(self.inner, holder._node).view)
+                view.buffer.history = histories.history(node)
                 settle(node, Leaf(view))
             else:
                 node.evaluations += 1
@@ -447,10 +449,12 @@ def evaluate(family: Any, version: Any) -> Leaf:
         target = family._divided(version.shape, comm, hint)
     frame = Frame(family, comm, target)
     tree = version
+    came = histories.history(version)
     if has_tables(leaves):
         tree = gathering.without_gathers(frame, tree)
-    local = result(frame, tree)
-    return settle(version, Leaf(family._of_local(comm, target, local)))
+    view = family._of_local(comm, target, result(frame, tree))
+    view.buffer.history = came
+    return settle(version, Leaf(view))
 
 
 def result(frame: Frame, tree: Any) -> Any:
@@ -494,6 +498,12 @@ def _(dest: DArray, src: Reduced) -> Any:
 
 def write_view(family: Any, view: DView, tree: Any) -> None:
     """Write a tree to what a view shows."""
+    came = histories.history(tree)
+    _write_view(family, view, tree)
+    histories.written(view.buffer, view.size, came)
+
+
+def _write_view(family: Any, view: DView, tree: Any) -> None:
     buffer = view.buffer
     comm = buffer.comm
     if view.whole and tree.shape == view.shape:
@@ -708,7 +718,7 @@ def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
 
 def quick(version: Broadcasted, state: list[Any]) -> Any:
     """The local tree of a simple tree, or None. `state` starts as [None, None, None, []]."""
-    if version.layout is not None:
+    if version.layout is not None or settings.check_collectives:
         return None
     try:
         local = _quick(version, version.shape, state)

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import force, wrap
-from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed import histories
+from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
+from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import Partition, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
@@ -115,7 +117,7 @@ def fetch_flat(buffer: DBuffer, flat: np.ndarray) -> Any:
     answers = {q: take_flat(inner, mine, places) for q, places in asking.items()}
     found = inner._empty((len(flat),), buffer.dtype)
     coming = {q: found[int(edges[q]) : int(edges[q + 1])] for q in requests}
-    messages = Messages(comm, inner)
+    messages = Messages(comm, inner, told(MESSAGES, buffer.history))
     messages.begin(answers, coming)
     own = wanted[edges[comm.rank] : edges[comm.rank + 1]]
     if len(own):
@@ -215,6 +217,7 @@ def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:
         return None
     local = brought_together(buffer.whole())
     twin = DBuffer(buffer.comm, everywhere(part.shape, part.mesh), buffer.inner, local)
+    twin.history = buffer.history
     return Leaf(DView(twin, view.proxy, False), table=True)
 
 
@@ -280,6 +283,7 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
     splits = tuple(target.splits[off + i] if n == target.shape[off + i] else None for i, n in enumerate(shape))
     part = target if shape == target.shape else partition(shape, target.mesh, splits)
     own = Frame(frame.family, frame.comm, part)
+    came = histories.gathered(base, offset)
     if type(offset) is Broadcasted:
         local = own.node(offset)
         own.built()
@@ -297,7 +301,9 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
     if view.dtype != view.buffer.dtype:
         half = view.offset % itemsize
         found = found.imag if half else found.real
-    return Leaf(frame.family._of_local(frame.comm, part, found.reshape(own.local_shape)))
+    shown = frame.family._of_local(frame.comm, part, found.reshape(own.local_shape))
+    shown.buffer.history = came
+    return Leaf(shown)
 
 
 # Writing

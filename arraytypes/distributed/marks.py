@@ -71,13 +71,17 @@ class Unsaid:
 
 def mixed(mark: int, *others: int) -> int:
     """The mark of several marks in this order; it is called what the first is called."""
-    found = hash((mark, *others)) or 1
-    if found not in _names:
+    return remember(hash((mark, *others)) or 1, named(mark))
+
+
+def remember(mark: int, name: str) -> int:
+    """A mark, of which it is kept what it stands for."""
+    if mark not in _names:
         if len(_names) > 2 * _MOST:
             _known.clear()
             _names.clear()
-        _names[found] = named(mark)
-    return found
+        _names[mark] = name
+    return mark
 
 
 def named(mark: int) -> str:

@@ -14,6 +14,7 @@ from mirabelle.arraytypes.assign import nobody_else
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view, evaluated_whole
+from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import (
     Block,
     Layout,
@@ -27,6 +28,7 @@ from mirabelle.arraytypes.distributed.layouts import (
     runs,
 )
 from mirabelle.arraytypes.distributed.localmessages import check_local
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer
 from mirabelle.arraytypes.distributed.views import DView, family_over, flat_edges
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -36,6 +38,7 @@ from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError, LayoutError
 from mirabelle.dispatch.generic import _of_its_own
 from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 
 
@@ -238,7 +241,9 @@ def in_partition(view: DView, part: Partition) -> DView:
                 )
             frame.inner._copy_into(fresh, stretched)
         local = fresh
-    return view.family._of_local(comm, part, local)  # type: ignore[no-any-return]
+    made = view.family._of_local(comm, part, local)
+    made.buffer.history = view.buffer.history
+    return made  # type: ignore[no-any-return]
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
@@ -416,7 +421,11 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
 
 def shared_local(x: Any) -> Any:
     """See DArray.local."""
-    evaluated_view(x)
+    view = evaluated_view(x)
+    if settings.check_collectives and view.buffer.inner.home.kind != "traced":
+        # (Statements on it are computed at once from now on: on all ranks, or their messages would differ.)
+        mark = told(marked("x.local of an array of shape", x.shape), view.buffer.history)
+        view.buffer.comm.allgather_object(None, mark)
     leaf = x._node
     if not leaf.foreign:
         if not nobody_else(leaf):

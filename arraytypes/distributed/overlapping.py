@@ -15,6 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed import execution
+from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
 from mirabelle.arraytypes.distributed.views import DView, Map
@@ -324,7 +325,7 @@ def begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
     """Start the messages of a transfer; the views where its boxes will be, in the order they come."""
     buffer = view.buffer
     inner = buffer.inner
-    messages = Messages(buffer.comm, inner, transfer.marked(view.dtype))
+    messages = Messages(buffer.comm, inner, told(transfer.marked(view.dtype), buffer.history))
     outgoing = {q: transfer._packed(buffer, inner, b, view.dtype) for q, b in transfer.sends.items()}
     incoming: dict[int, Any] = {}
     landed: list[Any] = []

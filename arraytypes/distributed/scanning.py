@@ -9,6 +9,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.distributed import histories
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_whole, place_of
 from mirabelle.arraytypes.distributed.layouts import divided
 from mirabelle.arraytypes.distributed.marks import marked
@@ -133,6 +134,7 @@ def _(
             filling.fill(inner, packed, sampler, stream, mine, here)
             inner._copy_into(out, packed)
     buffer.written()
+    histories.written(buffer, view.size, histories.of_random_numbers(sampler, stream, parameters))
 
 
 def _part(p: Any, where: tuple[slice, ...], ndim: int) -> Any:

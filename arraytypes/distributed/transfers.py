@@ -16,6 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed import marks
 from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
+from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import Pieces, intersected, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, Map
 from mirabelle.dispatch import counters
@@ -107,7 +108,7 @@ class Transfer:
         sends = {q: b for q, b in self.sends.items() if to is None or q in to}
         receives = {q: b for q, b in self.receives.items() if of is None or q in of}
         outgoing = {q: self._packed(buffer, inner, b, dtype) for q, b in sends.items()}
-        messages = Messages(buffer.comm, inner, self.marked(dtype))
+        messages = Messages(buffer.comm, inner, told(self.marked(dtype), buffer.history))
         messages.out = out
         incoming: dict[int, Any] = {}
         for q, found in receives.items():

@@ -33,7 +33,7 @@ class DBuffer:
     the engine add these terms?", on which all must agree.
     """
 
-    __slots__ = ("_leaf", "comm", "dtype", "inner", "local", "name", "partition")
+    __slots__ = ("_leaf", "comm", "dtype", "history", "inner", "local", "name", "partition")
 
     def __init__(self, comm: Communicator, part: Partition, inner: Any, local: Any) -> None:
         self.comm = comm
@@ -43,6 +43,8 @@ class DBuffer:
         self.dtype: np.dtype = local.dtype
         self.name = next(_numbers)
         self._leaf: Leaf | None = None
+        # What the contents came from, where ranks compare it (see histories.py).
+        self.history: Any = None
         if inner not in comm._carriers:
             comm.prepare(inner)
 
@@ -79,7 +81,7 @@ class DBuffer:
             made = found
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, self.dtype
-        twin.name, twin._leaf = self.name, None
+        twin.name, twin._leaf, twin.history = self.name, None, self.history
         twin.partition = made
         twin.local = self.local.reshape(made.local_shape(self.comm.rank))
         return twin  # type: ignore[no-any-return]
@@ -105,7 +107,7 @@ class DBuffer:
         shape = (*part.shape[:-1], scaled(part.shape[-1]))
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, dtype
-        twin.name, twin._leaf = self.name, None
+        twin.name, twin._leaf, twin.history = self.name, None, self.history
         twin.partition = partition(shape, part.mesh, (*part.splits[:-1], split))
         twin.local = self.local.view(dtype)
         return twin  # type: ignore[no-any-return]
@@ -232,7 +234,7 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     buffer.local = local if local.flags.c_contiguous else in_order(buffer.inner, local)
     dtype = buffer.dtype = local.dtype
     buffer.name = next(_numbers)
-    buffer._leaf = None
+    buffer._leaf = buffer.history = None
     view = _new(family.view_type)
     view.buffer = buffer
     view._proxy = view._map = view._parts = None

@@ -1,0 +1,150 @@
+"""Histories: what a distributed array was computed by, as a number on which all ranks must agree.
+
+A statement that sends nothing says nothing: `u = mb.sin(x)` here and `mb.cos(x)` there would be found by no
+message of its own. So with `mb.settings.check_collectives` a result remembers what it came from, as a number
+made of the operations, the constants and the histories of the operands. It is mixed into the mark of the next
+message that is made of the result (a sum, a halo, its transport to NumPy), and there the difference is found.
+
+The number is one of *values*, not of what a process happens to do: it is the same whether a part of a tree was
+computed before, whether memory was written in place or copied first, and for all parts of an array. So nothing
+is wrong with a rank that prints what it has, or holds on to an array for longer. NumPy's arrays have that of
+their contents, random numbers that of the seed. What comes from elsewhere (products, sorts, files, each rank's
+own part) begins anew, with a history that says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.distributed.marks import marked, named, remember
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import operations
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+# As many letters of an expression are said.
+LETTERS = 160
+
+
+# Of so many writes to parts it is kept what each wrote.
+PARTS = 32
+
+
+class History:
+    """How contents came about: a number for what each part of them may be, and an expression for a reader."""
+
+    __slots__ = ("number", "parts", "said")
+
+    def __init__(self, parts: frozenset[int], said: str) -> None:
+        # (Who copies memory before a part is written copies the rest alone, in as many parts as it likes.)
+        self.parts = parts if len(parts) <= PARTS else frozenset((hash(tuple(sorted(parts))),))
+        self.number = hash(tuple(sorted(self.parts))) if parts else 0
+        self.said = said
+
+
+UNKNOWN = History(frozenset(), "x")
+
+
+def derived(words: tuple[Any, ...], operands: list[History], said: str = "") -> History:
+    """The history of what an operation, said in words, makes of operands.
+
+    >>> from mirabelle.arraytypes.distributed.histories import UNKNOWN, derived
+    >>> derived(("cos",), [UNKNOWN]).said
+    'cos(x)'
+    """
+    number = hash((marked(*words), *[h.number for h in operands]))
+    for longest in (LETTERS, 40, 12):
+        shown = [h.said if len(h.said) <= longest else "..." for h in operands]
+        text = f"{said or words[0]}({', '.join(shown)})"
+        if len(text) <= LETTERS:
+            break
+    return History(frozenset((number,)), text[:LETTERS])
+
+
+def history(version: Any) -> History | None:
+    """What a tree over distributed arrays computes; None where nobody compares."""
+    return _of_version(version) if settings.check_collectives else None
+
+
+def _of_version(version: Any) -> History:
+    known: dict[int, History] = {}
+    waiting = operations(version) if type(version) is Broadcasted else []
+    while waiting:  # (those that read least were found last)
+        later = []
+        for node in reversed(waiting):
+            operands = [known.get(id(a)) or _ready(a) for a in node.args or ()]
+            if None in operands:
+                later.append(node)
+                continue
+            name = node.sig.op.name
+            # (Whether contents were copied is a process's own affair.)
+            known[id(node)] = operands[0] if name == "copy" else derived((name, *node.sig.outs), operands)
+        waiting = later[::-1]
+    return known.get(id(version)) or _ready(version) or UNKNOWN
+
+
+def _ready(version: Any) -> History | None:
+    """The history of an operand: None if it is an operation that is still to be looked at."""
+    if isinstance(version, (Broadcasted, Reduced)) and version.value is not None:
+        version = version.value
+    if type(version) is Leaf:
+        return getattr(getattr(version.view, "buffer", None), "history", None) or UNKNOWN
+    if isinstance(version, Reduced):
+        return of_reduction(version, _of_version(version.operand))
+    return None if isinstance(version, Broadcasted) else _of_number(version)
+
+
+def of_reduction(node: Reduced, operand: History) -> History:
+    """What a reduction makes of its operand."""
+    return derived((node.reduction.name, "along", node.axes, node.dtype), [operand])
+
+
+def _of_number(x: Any) -> History:
+    value = x.item() if isinstance(x, np.generic) else x
+    return History(frozenset((marked("number", repr(value)),)), str(value))
+
+
+def of_data(data: np.ndarray | range) -> History | None:
+    """What all ranks give alike: a whole array of NumPy's, or a range."""
+    if not settings.check_collectives:
+        return None
+    if isinstance(data, range):
+        return derived((repr(data),), [], "range")
+    plain = memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8)) if data.size else b""
+    digest = hashlib.blake2b(plain, digest_size=16).hexdigest()
+    return History(frozenset((marked("data", digest, data.dtype, data.shape),)), "data")
+
+
+def of_random_numbers(sampler: Any, stream: Any, parameters: tuple[Any, ...]) -> History | None:
+    """What a generator gives: of a seed, at one place of its numbers."""
+    if not settings.check_collectives:
+        return None
+    numbers = [_of_number(p) for p in parameters if not getattr(p, "ndim", 0)]
+    return derived(("random numbers", sampler.name, *stream), numbers, sampler.name)
+
+
+def written(buffer: Any, elements: int, came: History | None) -> None:
+    """Told of what was written to so many elements of a buffer."""
+    if came is None:
+        return
+    before = buffer.history or UNKNOWN
+    whole = elements >= buffer.partition.elements
+    buffer.history = came if whole else History(before.parts | came.parts, came.said)
+
+
+def told(mark: int, came: History | None) -> int:
+    """The mark of messages that are made of contents of this history."""
+    if came is None or not came.number or not settings.check_collectives:
+        return mark
+    return remember(hash((mark, came.number)) or 1, f"{named(mark)}, namely {came.said},")
+
+
+def gathered(base: Any, offset: Any) -> History | None:
+    """What a gather gives, as part of a tree or by itself."""
+    if not settings.check_collectives:
+        return None
+    gather = TABLE["gather"]
+    return derived((gather.name, base.dtype), [_of_version(base), _of_version(offset)])

@@ -1,0 +1,179 @@
+"""With checks, what ranks computed differently is found at the next message, and what they did alike is not."""
+
+import io
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle.dispatch.errors import CommunicationError
+from tests.test_mismatches import ended
+from tests.threadranks import fails_on_ranks, on_ranks, outcomes
+
+D = mb.DArray[mb.HostArray]
+
+
+def arrays():
+    return D(np.linspace(0.5, 2.0, 12)), D(np.linspace(3.0, 1.0, 12))
+
+
+# Each is one statement on rank 0 and the other on the others.
+DIFFERING = {
+    "other function": ("u = mb.sin(x)", "u = mb.cos(x)"),
+    "other constant": ("u = x * 0.1", "u = x * 0.2"),
+    "sign of zero": ("u = mb.copysign(x, 0.0)", "u = mb.copysign(x, -0.0)"),
+    "other operand": ("u = x * x", "u = x * y"),
+    "other order": ("u = x - y", "u = y - x"),
+    "other tree": ("u = (x + y) * 2", "u = x + y * 2"),
+    "one more statement": ("u = x + 1; u = u * 2", "u = x + 1"),
+    "in place": ("u = mb.copy(x); u += y", "u = mb.copy(x); u -= y"),
+    "a part": ("u = mb.copy(x); u[2:7] = y[2:7] + 1", "u = mb.copy(x); u[2:7] = y[2:7] + 2"),
+    "a part that one does not write": ("u = x + 0.5; u[3:] = 0.0", "u = x + 0.5"),
+    "a choice": ("u = mb.where(x > 1, x, y)", "u = mb.where(x >= 1, x, y)"),
+    "other type between": ("u = mb.astype(x + y, 'f4') * 1.0", "u = (x + y) * 1.0; u = mb.astype(u, 'f4')"),
+    "a number that depends on the rank": ("u = x * 1.0", "u = x * 1.5"),
+    "other fill": ("u = mb.full(12, 1.0, device=D) + x", "u = mb.full(12, 2.0, device=D) + x"),
+    "other seed": (
+        "u = mb.random.default_rng(1, device=D).normal(size=12)",
+        "u = mb.random.default_rng(2, device=D).normal(size=12)",
+    ),
+    "other call": (
+        "r = mb.random.default_rng(1, device=D); u = r.normal(size=12)",
+        "r = mb.random.default_rng(1, device=D); r.normal(size=3); u = r.normal(size=12)",
+    ),
+    "other distribution": (
+        "u = mb.random.default_rng(1, device=D).normal(size=12)",
+        "u = mb.random.default_rng(1, device=D).uniform(size=12)",
+    ),
+    "a reduction before": ("u = x - mb.mean(x * 2)", "u = x - mb.mean(x * 3)"),
+    "a look at one's own part": ("u = x + 1; u.local", "u = x + 1"),
+    "of indices": ("u = x[D(np.array([3, 1, 2]))] + 1", "u = x[D(np.array([3, 1, 2]))] + 2"),
+}  # fmt: skip
+MESSAGES = {
+    "sum": "float(mb.sum(u))",
+    "largest": "float(u.max())",
+    "fetched": "mb.to_numpy(u)",
+    "neighbours": "mb.to_numpy(mb.abs(u[1:] - u[:-1]))",
+    "later": "v = u + 1; w = mb.sqrt(mb.abs(v) * y[0]) if len(u) else u; float(mb.sum(w))",
+    "of several": "a, b = mb.sum(u), mb.sum(u * u); float(a), float(b)",
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("name", DIFFERING)
+def test_what_was_computed_differently_is_found_at_the_next_message(name, message):
+    def program(comm):
+        x, y = arrays()
+        here = {"mb": mb, "np": np, "D": D, "x": x, "y": y}
+        exec(DIFFERING[name][comm.rank > 0], here)
+        exec(MESSAGES[message], here)
+
+    with mb.settings.changed(check_collectives=True, check_timeout=2.0):
+        for e in fails_on_ranks(2 + len(name) % 2, ended(program)):
+            assert isinstance(e, CommunicationError) and "do different things" in str(e), repr(e)
+            assert "mistake in mirabelle" not in str(e)
+
+
+def test_the_sentence_says_what_was_computed():
+    def program(comm):
+        x, y = arrays()
+        u = mb.sin(x * 0.5) + y if comm.rank == 0 else mb.cos(x * 0.5) + y
+        return float(mb.sum(u))
+
+    with mb.settings.changed(check_collectives=True):
+        for e in fails_on_ranks(2, program):
+            assert "add(sin(multiply(data, 0.5)), data)" in str(
+                e
+            ) and "add(cos(multiply(data, 0.5)), data)" in str(e), e
+
+
+# Random programs, on ranks that look at their own parts, hold what others let go of, and do so at other times.
+
+UNARY = [
+    "mb.sin({a})", "mb.abs({a}) + 0.25", "-{a}",
+    "{a} * 0.5", "mb.sqrt(mb.abs({a}))", "mb.copy({a})", "{a}[::-1]",
+]  # fmt: skip
+BINARY = [
+    "{a} + {b}", "{a} * {b} - 1",
+    "mb.where({a} > {b}, {a}, 0.5)", "mb.maximum({a}, {b})", "mb.arctan2({a}, {b})",
+]  # fmt: skip
+WHOLE = [
+    "mb.roll({a}, 2)", "mb.concatenate([{a}[4:], {b}[:4] * 2])", "mb.reshape({a}, (3, 4)).T.reshape(12)",
+    "{a}[index]", "mb.pad({a}[1:] - {b}[:-1], (1, 0))", "{a} - mb.mean({b})", "{a} * mb.sum({a} * {b}) * 0.01",
+    "mb.cumsum({a}) * 0.1", "mb.sort({a})", "mb.reshape(mb.reshape({a}, (4, 3)) @ eye, 12)",
+    "mb.astype(mb.astype(mb.clip({a}, 0, 9) * 10, np.int64), np.float64)",
+    "mb.reshape({a} * (1 + 0.5j), 12).imag",
+]  # fmt: skip
+WRITES = [
+    "{a}[2:9] = {b}[1:8] * 0.5", "{a}[...] = {b} + 0.5", "{a} += {b} * 0.1",
+    "{a}[1:] = {a}[:-1]", "{a}[3:4] = 0.125",
+    "{a}[{b} > 0.5] = 0.75", "{a}[index[:3]] = 1.5", "{a}[:6] *= 2",
+    "{a}[4:8] = {b}[:4]", "{a}[:] = 0.3",
+]  # fmt: skip
+LOOKS = [
+    "print({a}, file=dark)",
+    "keep.append({a})",
+    "keep.append({a}[2:])",
+    "keep.append({a}.T)",
+    "keep.clear()",
+]
+
+
+def random_program(seed, elementwise=False):
+    """Lines of a program, and for each rank what it does for itself after each of them."""
+    r = np.random.default_rng(seed)
+    names = ["x", "y", "z"]
+    lines = []
+    for _ in range(14):
+        a, b, c = r.choice(names, 3)
+        kinds = [UNARY, BINARY, WRITES[:3]] if elementwise else [UNARY, BINARY, WHOLE, WHOLE, WRITES, WRITES]
+        kind = kinds[r.integers(len(kinds))]
+        text = str(r.choice(kind)).format(a=a, b=b)
+        lines.append(text if kind is WRITES or "=" in text.split("(")[0] else f"{c} = {text}")
+    looks = [
+        [str(r.choice(LOOKS)).format(a=r.choice(names)) if r.random() < 0.4 else "" for _ in lines]
+        for _ in range(3)
+    ]
+    return lines, looks
+
+
+def ran(lines, looks, comm):
+    here = {"mb": mb, "np": np, "keep": [], "dark": io.StringIO()}
+    here |= {n: D(np.random.default_rng(k).uniform(0.2, 1, 12), comm=comm) for k, n in enumerate("xyz")}
+    here["index"] = D(np.array([3, 1, 2, 0, 5, 4, 11, 10, 9, 8, 7, 6]), comm=comm)
+    here["eye"] = D(np.eye(3), comm=comm)
+    for line, look in zip(lines, looks[comm.rank], strict=True):
+        exec(line, here)
+        exec(look, here)
+    return [mb.to_numpy(here[n]) for n in "xyz"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_ranks_do_for_themselves_is_no_difference(seed):
+    lines, looks = random_program(seed)
+    with mb.settings.changed(check_collectives=False):
+        expected = on_ranks(3, lambda comm: ran(lines, [[""] * len(lines)] * 3, comm))
+    with mb.settings.changed(check_collectives=True, check_timeout=5.0, immediate_size=(0, 1 << 20)[seed % 2]):
+        found = on_ranks(3, lambda comm: ran(lines, looks, comm))
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg="\n".join(lines))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_program_that_differs_in_one_operation_is_found(seed):
+    lines, looks = random_program(seed, elementwise=True)
+    r = np.random.default_rng(1000 + seed)
+    k = int(r.integers(len(lines)))
+    name = "xyz"[r.integers(3)]
+    other = [*lines[: k + 1], f"{name} = {name} * 1.0009765625", *lines[k + 1 :]]
+    more = [[*look[: k + 1], "", *look[k + 1 :]] for look in looks]
+
+    def values(program):
+        return on_ranks(1, lambda comm: ran(program, [[""] * len(program)], comm))[0]
+
+    differs = any(not np.array_equal(a, b) for a, b in zip(values(lines), values(other), strict=True))
+    with mb.settings.changed(check_collectives=True, check_timeout=2.0):
+        found = outcomes(3, lambda comm: ran(other, more, comm) if comm.rank == 1 else ran(lines, looks, comm))
+    # (What was overwritten before the end may have been in a message, or not.)
+    errors = [e for _, e in found]
+    assert not differs or all(isinstance(e, CommunicationError) for e in errors), ("\n".join(other), errors)

@@ -296,7 +296,8 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
     for held, stride in zip(part.held(frame.rank), view.strides, strict=True):
         places = np.concatenate([np.arange(a, b) for a, b in held] or [np.empty(0, np.int64)])
         flat = flat[..., None] + places * (stride // itemsize)
-    flat = flat + steps
+    # (Steps are of the view's elements, places of the buffer's: of a complex array's parts, two are one.)
+    flat = flat + steps * view.dtype.itemsize // itemsize
     found = fetch_flat(view.buffer, np.ascontiguousarray(np.broadcast_to(flat, own.local_shape)).reshape(-1))
     if view.dtype != view.buffer.dtype:
         half = view.offset % itemsize

@@ -27,7 +27,7 @@ with _loading.lock:  # (before the locks of the modules)
     from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
     from mirabelle.arraytypes.meshdata.matrices import Matrix, Pattern, pattern
     from mirabelle.arraytypes.meshdata.meshes import Mesh
-    from mirabelle.arraytypes.meshdata.meshfiles import physical_groups, read_mesh, read_meshio
+    from mirabelle.arraytypes.meshdata.meshfiles import physical_groups, read_mesh, read_mesh_file
     from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
     from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
     from mirabelle.arraytypes.meshdata.output import write_vtk
@@ -116,7 +116,7 @@ __all__ = [
     "quadrature",
     "ragged_rows",
     "read_mesh",
-    "read_meshio",
+    "read_mesh_file",
     "read_part",
     "read_petsc",
     "reverse_cuthill_mckee",

@@ -3,6 +3,8 @@
 import os
 import pathlib
 import runpy
+import signal
+import sys
 
 import numpy as np
 import pytest
@@ -157,6 +159,9 @@ def test_other_files(tmp_path):
     path.write_bytes(b"$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$PartitionedEntities\n$EndPartitionedEntities\n")
     with pytest.raises(ValueError, match="was divided by gmsh"):
         md.read_part(path)
+    path.write_bytes(b"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$ParametricNodes\n0\n$EndParametricNodes\n")
+    with pytest.raises(ValueError, match="nodes with parameters"):
+        md.read_part(path)
     text = b"$MeshFormat\r\n2.2 0 8\r\n$EndMeshFormat\r\n$Nodes\r\n2\r\n1 0 0 0\r\n2 1 0 0\r\n$EndNodes\r\n"
     path.write_bytes(
         text + b"$Elements\r\n1\r\n1 1 0 1 2\r\n$EndElements\r\n"
@@ -197,3 +202,68 @@ def test_on_processes_none_holds_more_than_half_of_the_file():
     ended = run(4, str(PROGRAMS / "meshpieces.py"))
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count("fine") == 4, ended.stdout
+
+
+@pytest.mark.parametrize("version, binary", FORMS)
+@pytest.mark.parametrize("name", MESHES)
+def test_one_process_reads_the_same(name, version, binary, tmp_path):
+    rng = np.random.default_rng(len(name))
+    mesh = MESHES[name]()
+    used = np.unique(np.concatenate([t.ravel() for t in mesh.cells.values()]))
+    assert len(used) == len(mesh.coordinates)
+    file, found = described(rng, mesh)
+    path = write(tmp_path / "a.msh", file, version, binary)
+    read, wanted = md.read_mesh(path), markers_of(found, version)
+    assert read == mesh
+    assert {k: (s.points.component, s.indices.tolist()) for k, s in read.markers.items()} == {
+        k: (c, at.tolist()) for k, (c, at) in wanted.items()
+    }
+    with pytest.raises(ValueError, match="damaged or was not written to its end"):
+        path.write_bytes(path.read_bytes()[:-60])
+        md.read_mesh(path)
+
+
+@pytest.mark.parametrize("cell", ["triangle", "quadrilateral", "tetrahedron", "hexahedron"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_nodes_of_curved_cells_are_where_meshio_has_them(cell, order, tmp_path):
+    meshio = pytest.importorskip("meshio")
+    from mirabelle import dg
+    from mirabelle.arraytypes.meshdata.gmshfiles import ELEMENTS
+    from mirabelle.dg.elements import element
+    from mirabelle.dg.meshes.importing import _converted, listed_nodes
+
+    at = listed_nodes(cell, order, True)
+    points = np.zeros((len(at), 3))
+    points[:, : at.shape[1]] = at + 0.02 * np.sin(3 * at[:, ::-1])
+    count = len(element(cell, order).nodes)
+    kind = next(k for k, (s, n) in ELEMENTS.items() if (s, n) == (cell, count))
+    rows = [f"{i + 1} {x!r} {y!r} {z!r}" for i, (x, y, z) in enumerate(points.tolist())]
+    rows = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", str(count), *rows, "$EndNodes", "$Elements"]
+    rows += ["1", f"1 {kind} 2 1 1 " + " ".join(str(i + 1) for i in range(count)), "$EndElements"]
+    path = tmp_path / "a.msh"
+    path.write_text("\n".join(rows) + "\n")
+    here, there = dg.read_mesh(path), _converted(meshio.read(path), "a.msh", ())
+    assert here.order == order and np.allclose(here.coordinates, there.coordinates, atol=1e-14)
+    assert np.array_equal(here.cells, there.cells)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="there is no such signal")
+def test_gmsh_changes_no_signals(tmp_path, monkeypatch):
+    """gmsh has a broken pipe end the process; sockets of distributed arrays are such pipes."""
+
+    class Gmsh:
+        def __getattr__(self, name):
+            return self
+
+        def __call__(self, *args, **named):
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+    monkeypatch.setitem(sys.modules, "gmsh", Gmsh())
+    (tmp_path / "a.geo").write_text("")
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        with pytest.raises((ValueError, ImportError, FileNotFoundError)):
+            md.read_mesh(tmp_path / "a.geo")
+        assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGPIPE, before)

@@ -247,7 +247,7 @@ OURS = {
 WITHOUT_EXAMPLE = {
     "it needs a cluster: its page in the guide runs one": "mb.distributed.connect",
     "it needs petsc4py": "md.from_petsc md.to_petsc",
-    "it needs meshio": "md.read_meshio",
+    "it needs meshio": "md.read_mesh_file",
 }
 
 

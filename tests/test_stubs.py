@@ -330,7 +330,7 @@ def test_jedi_completes_what_calls_give(tmp_path, installed):
 
 # Functions that give whatever there is: a view of some backend, what another library calls a mesh or a matrix.
 ANYTHING = {
-    "ext.lower", "autodiff.value", "meshdata.from_petsc", "meshdata.to_petsc", "meshdata.read_meshio",
+    "ext.lower", "autodiff.value", "meshdata.from_petsc", "meshdata.to_petsc", "meshdata.read_mesh_file",
 }  # fmt: skip
 
 

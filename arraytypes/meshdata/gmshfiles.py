@@ -34,7 +34,13 @@ _SERENDIPITY |= {20: ("triangle", 9), 22: ("triangle", 12), 24: ("triangle", 15)
 ELEMENTS: dict[int, tuple[str, int]] = _SERENDIPITY | {
     kind: (shape, nodes) for shape, both in _COMPLETE.items() for kind, nodes in zip(*both, strict=True)
 }
+_DIMS = {"vertex": 0, "interval": 1, "triangle": 2, "quadrilateral": 2}
 _INT, _REAL = np.dtype(np.int32), np.dtype(np.float64)
+
+
+def dim_of(kind: int) -> int:
+    """The dimension of gmsh's elements of a kind."""
+    return _DIMS.get(ELEMENTS[kind][0], 3)
 
 
 @dataclass(frozen=True)

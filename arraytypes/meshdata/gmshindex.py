@@ -49,22 +49,33 @@ def _opened(path: Path) -> GmshFile:
             f'"meshes/{path.name}", or at the root.'
         )
     with open(path, "rb") as file:
-        first = file.readline()
-        while first.strip() == b"$Comments":
-            while (line := file.readline()) and line.strip() != b"$EndComments":
-                pass
-            first = file.readline()
-        words = file.readline().split()
-        version = VERSIONS.get(words[0].decode(errors="replace")) if len(words) == 3 else None
-        if first.strip() != b"$MeshFormat" or version is None or words[1] not in (b"0", b"1"):
+        words = _format(file)
+        version = VERSIONS.get(words[0]) if len(words) == 3 else None
+        if version is None or words[1] not in ("0", "1") or words[2] not in ("4", "8"):
             raise ValueError(
                 f"{path.name!r} is no gmsh file of MSH 2.2 or 4.1, which are those that are read in pieces. "
                 f"Let gmsh save it so: `gmsh {path.name} -save -format msh41 -o mesh.msh`."
             )
-        made = GmshFile(path, version, words[1] == b"1", np.dtype(f"u{int(words[2])}"))
+        made = GmshFile(path, version, words[1] == "1", np.dtype(f"u{int(words[2])}"))
         if made.binary and file.read(4) != np.int32(1).tobytes():
             raise ValueError(f"{path.name!r} was written on a machine that orders bytes differently.")
     return made
+
+
+def version_of(path: Path) -> str:
+    """The version that a gmsh file says to have; of another file none."""
+    with open(path, "rb") as file:
+        return next(iter(_format(file)), "")
+
+
+def _format(file: Any) -> list[str]:
+    """The words of the line that says which format a file has."""
+    first = file.readline(200)
+    while first.strip() == b"$Comments":
+        while (line := file.readline()) and line.strip() != b"$EndComments":
+            pass
+        first = file.readline(200)
+    return file.readline(200).decode(errors="replace").split() if first.strip() == b"$MeshFormat" else []
 
 
 def _scanned(path: Path, first: int, last: int) -> tuple[list[int], list[tuple[int, int, str]]]:
@@ -118,6 +129,12 @@ class _Walk:
             raise ValueError(
                 f"{self.file.path.name!r} was divided by gmsh (${section}). Give the file of the whole mesh: "
                 "each process reads a part of that, and cells are divided anew."
+            )
+
+        if section == "ParametricNodes":
+            raise ValueError(
+                f"{self.file.path.name!r} has nodes with parameters (${section}), which are read of MSH 4.1 "
+                "only. Let gmsh leave them out: `gmsh.option.setNumber('Mesh.SaveParametric', 0)`."
             )
 
     def check_sum(self, what: str, blocks: list[Block], total: int) -> None:

@@ -1,11 +1,12 @@
-"""Mesh files: what meshio reads, and what gmsh makes of a description of a geometry."""
+"""Mesh files: gmsh's and what meshio reads, and what gmsh makes of a description of a geometry."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import tempfile
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.meshdata.gmshwhole import is_known, whole_file
 from mirabelle.arraytypes.meshdata.maps import Table
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.points import Subset
@@ -24,8 +26,7 @@ Groups = dict[str, list[tuple[int, Table]]]
 
 
 def read_mesh(path: str | os.PathLike[str], *, inverted: str = "flip") -> Mesh:
-    """The mesh in a file that meshio can read, such as gmsh's, or that gmsh makes of a geometry (.geo, .step,
-    ...).
+    """The mesh in a gmsh file (MSH 2.2 or 4.1), in another that meshio reads, or that gmsh makes of a geometry.
 
     Cells are those of the highest dimension in the file, by their corners: nodes of curved cells and nodes
     without cells are left out. Physical groups of cells, facets, edges and vertices become `markers`, by their
@@ -52,7 +53,7 @@ def read_mesh(path: str | os.PathLike[str], *, inverted: str = "flip") -> Mesh:
     FileNotFoundError: There is no mesh file 'wing.msh'. A path begins in the folder that Python was started \
 in, as "meshes/wing.msh", or at the root.
     """
-    file = read_meshio(path)
+    file = read_mesh_file(path)
     blocks = [(SHAPES[s], np.asarray(b.data)) for b in file.cells if (s := shape_in_file(b.type)) in SHAPES]
     dim = max((shape.dim for shape, _ in blocks), default=0)
     if not dim:
@@ -88,10 +89,11 @@ def shape_in_file(kind: str) -> str:
     return NAMES.get(plain, plain)
 
 
-def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
-    """A mesh file as `meshio.Mesh`; gmsh makes the mesh of a geometry, with cells of the given order.
+def read_mesh_file(path: str | os.PathLike[str], order: int | None = None) -> Any:
+    """What is in a mesh file: points, blocks of cells, groups, nothing left out.
 
-    `md.read_mesh` and `dg.read_mesh` make meshes of it.
+    gmsh's files (MSH 2.2 and 4.1) are read here, others by meshio; gmsh makes the mesh of a geometry, of
+    cells of the given order. `md.read_mesh` and `dg.read_mesh` make meshes of it.
 
     Parameters
     ----------
@@ -102,13 +104,14 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
 
     Returns
     -------
-    meshio.Mesh
-        As meshio reads it: its `points`, `cells` and data, nothing left out.
+    meshio.Mesh, or an object with the same attributes
+        It has `points`, `cells` (each with a `type` and `data`, the nodes) and `cell_sets`. Of gmsh's files
+        nodes are in gmsh's order.
 
     Examples
     --------
     ```python
-    file = md.read_meshio("wing.geo", order=2)      # needs meshio and gmsh: pip install mirabelle[mesh]
+    file = md.read_mesh_file("wing.geo", order=2)      # needs gmsh: pip install mirabelle[mesh]
     file.points.shape
     ```
     """
@@ -119,21 +122,28 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
             f'"meshes/{path.name}", or at the root.'
         )
     with tempfile.TemporaryDirectory() as folder:
-        file = _made(path, f"{folder}/made.msh", order) if path.suffix.lower() in GEOMETRIES else path
-        meshio = _package("meshio", "Mesh files are read by")
-        try:
-            with redirect_stdout(StringIO()):  # meshio prints empty lines.
-                return meshio.read(file)
-        except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
-            raise ValueError(
-                f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: `gmsh {path.name} "
-                "-save -format msh41 -o mesh.msh`."
-            ) from error
+        made = path.suffix.lower() in GEOMETRIES
+        file = Path(_made(path, f"{folder}/made.msh", order)) if made else path
+        return whole_file(file) if is_known(file) else _by_meshio(file)
+
+
+def _by_meshio(path: Path) -> Any:
+    meshio = _package("meshio", "Mesh files are read by")
+    try:
+        with redirect_stdout(StringIO()):  # meshio prints empty lines.
+            return meshio.read(path)
+    except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
+        raise ValueError(
+            f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: `gmsh {path.name} "
+            "-save -format msh41 -o mesh.msh`."
+        ) from error
 
 
 def _made(path: Path, made: str, order: int | None) -> str:
     """Let gmsh make the mesh of a geometry."""
     gmsh = _package("gmsh", f"Meshes of geometries such as {path.name!r} are made by")
+    broken_pipe = getattr(signal, "SIGPIPE", None)
+    handler = None if broken_pipe is None else signal.getsignal(broken_pipe)
     gmsh.initialize(interruptible=False)
     try:
         gmsh.option.setNumber("General.Terminal", 0)
@@ -149,6 +159,9 @@ def _made(path: Path, made: str, order: int | None) -> str:
         ) from error
     finally:
         gmsh.finalize()
+        if broken_pipe is not None:  # gmsh lets it end a process, which Python's sockets do not expect
+            with suppress(ValueError):  # (another thread may not change it)
+                signal.signal(broken_pipe, handler)
     return made
 
 
@@ -166,8 +179,8 @@ def physical_groups(file: Any) -> Groups:
 
     Parameters
     ----------
-    file : meshio.Mesh
-        What `md.read_meshio` returns.
+    file : meshio.Mesh or the like
+        What `md.read_mesh_file` returns.
 
     Returns
     -------
@@ -211,7 +224,8 @@ def _markers(mesh: Mesh, name: str, found: list[tuple[int, Table]]) -> dict[str,
     numbers: dict[str, list[Table]] = {}
     for dim, vertices in found:
         component = next((c for c, key in shapes.items() if key == (dim, vertices.shape[1])), None)
-        if component is not None and (vertices >= 0).all():
+        if component is not None:
+            vertices = vertices[(vertices >= 0).all(axis=1)]
             at = mesh.topology.find(component, vertices)
             numbers.setdefault(component, []).append(at[at >= 0])
     subsets = {c: mesh.points(c).subset(np.unique(np.concatenate(at))) for c, at in numbers.items()}

@@ -39,7 +39,7 @@ FACES_2 = FACES | {"hexahedron": "0473 1265 0154 2376 0321 4567"}
 def read_mesh(
     path: str | os.PathLike[str], order: int | None = None, periodic: Sequence[tuple[str, str]] = ()
 ) -> Mesh:
-    """The mesh in a file that meshio can read, such as gmsh's: any order, boundaries, periodic sides.
+    """The mesh in a gmsh file, or another that meshio can read: any order, boundaries, periodic sides.
 
     Boundaries are the physical groups (in other formats: sets of cells) of one dimension less than the mesh
     has. Descriptions of geometries (.geo, .step, ...) are meshed by gmsh, with cells of the given `order`.
@@ -68,7 +68,7 @@ def read_mesh(
     FileNotFoundError: There is no mesh file 'wing.msh'. A path begins in the folder that Python was started \
 in, as "meshes/wing.msh", or at the root.
     """
-    return _converted(meshdata.read_meshio(path, order), Path(path).name, periodic)
+    return _converted(meshdata.read_mesh_file(path, order), Path(path).name, periodic)
 
 
 def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mesh:
@@ -94,7 +94,7 @@ def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mes
             f"The cells of {name!r} are {cell}s that extend along {'xyz'[dims:]!r}, too. Surfaces in space are "
             f'not supported; where the volume is meant, in gmsh: `Physical Volume("inside") = {{1}};`.'
         )
-    own, listed = element(cell, order), listed_nodes(cell, order)
+    own, listed = element(cell, order), listed_nodes(cell, order, getattr(file, "in_gmsh_order", False))
 
     def at_nodes(listed: np.ndarray) -> np.ndarray:
         return own.vandermonde(own.nodes) @ np.linalg.inv(own.vandermonde(listed)) @ x[:dims]
@@ -121,13 +121,13 @@ def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mes
 
 
 @cache
-def listed_nodes(cell: str, order: int) -> np.ndarray:
-    """Where the nodes of a file's cells are in the reference cell, in the order of the file, (Ng, d).
+def listed_nodes(cell: str, order: int, of_gmsh: bool = False) -> np.ndarray:
+    """Where the nodes of a file's cells are in the reference cell, in the order of meshio or gmsh, (Ng, d).
 
     >>> listed_nodes("triangle", 2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.0], [-1.0, 0.0]]
     """
-    edges, faces = (EDGES_2, FACES_2) if order == 2 else (EDGES, FACES)
+    edges, faces = (EDGES_2, FACES_2) if order == 2 and not of_gmsh else (EDGES, FACES)
 
     def chosen(text: str, corners: np.ndarray) -> list[np.ndarray]:
         return [corners[[int(c) for c in word]] for word in text.split()]

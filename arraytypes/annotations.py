@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from numpy.random import SeedSequence
+
     from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.random.bitgenerator import Philox
     from mirabelle.dispatch.styles import Place
 
 
@@ -34,5 +37,7 @@ ShapeLike: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 Axis: TypeAlias = "int | tuple[int, ...] | None"
 # Where a new array goes: a type of arrays, a place (`x.device`), its name, a function that places an array.
 Device: TypeAlias = "type[AbstractArray] | Place | str | Callable[[Any], AbstractArray]"
+# Where random numbers begin; None asks the system.
+Seed: TypeAlias = "int | Sequence[int] | npt.NDArray[Any] | SeedSequence | Philox | None"
 OneIndex: TypeAlias = "SupportsIndex | slice | EllipsisType | ArrayLike | None"
 Index: TypeAlias = "OneIndex | tuple[OneIndex, ...]"

@@ -79,6 +79,38 @@ PARAMETERS = {
 
 # Those of one function that have another.
 OF_FUNCTION = {
+    **dict.fromkeys(
+        (f"fft.{f}.axes" for f in ("fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn")),
+        "Sequence[int] | None",
+    ),
+    **dict.fromkeys(("fft.fftshift.axes", "fft.ifftshift.axes"), "int | Sequence[int] | None"),
+    **dict.fromkeys(("histogram.range", "histogram_bin_edges.range"), "tuple[float, float] | None"),
+    **dict.fromkeys(("histogram2d.range", "histogramdd.range"), "Sequence[Any] | None"),
+    **dict.fromkeys(
+        ("linalg.matrix_norm.ord", "linalg.norm.ord", "linalg.vector_norm.ord"), "float | str | None"
+    ),
+    **dict.fromkeys(("linalg.gemm.alpha", "linalg.gemm.beta"), "complex"),
+    **dict.fromkeys(("tensordot.axes", "linalg.tensordot.axes"), "int | Sequence[Any]"),
+    **dict.fromkeys(("accumulate.op", "mapreduce.op", "reduce.op"), "str | Callable[..., Any]"),
+    **dict.fromkeys(("accumulate.init", "mapreduce.init", "reduce.init"), "complex | None"),
+    **dict.fromkeys(("finfo.type", "iinfo.type"), "DTypeLike | ArrayLike"),
+    **dict.fromkeys(("can_cast.from_", "can_cast.to"), "DTypeLike"),
+    **dict.fromkeys(("fori_loop.lower", "fori_loop.upper"), "int | AbstractArray"),
+    **dict.fromkeys(("einsum.optimize", "einsum_path.optimize"), "bool | str | Sequence[Any]"),
+    **dict.fromkeys(("interp.left", "interp.right", "interp.period"), "complex | None"),
+    **dict.fromkeys(("nan_to_num.posinf", "nan_to_num.neginf"), "float | None"),
+    "broadcast_arrays.args": "ArrayLike",
+    "cond.predicate": "builtins.bool | AbstractArray",
+    "linalg.solve_triangular.trans": "int | str",
+    "linalg.tensorsolve.axes": "Sequence[int] | None",
+    "logspace.base": "ArrayLike",
+    "mapreduce.f": "str | Callable[..., Any]",
+    "polyint.k": "ArrayLike | None",
+    "ravel_multi_index.multi_index": "Sequence[ArrayLike] | AbstractArray",
+    "require.requirements": "str | Sequence[str] | None",
+    "trapezoid.dx": "ArrayLike",
+    "unpackbits.count": "int | None",
+    "unwrap.discont": "float | None",
     **dict.fromkeys(("divmod.out", "modf.out", "frexp.out"), "tuple[AbstractArray | None, ...] | None"),
     "ix_.args": "ArrayLike",
     "kaiser.beta": "ArrayLike",
@@ -117,7 +149,8 @@ OF_FUNCTION = {
 _RETSTEP = "start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bool = ..."
 _NO_STEP = f"{_RETSTEP}, retstep: Literal[False] = ..., dtype: DTypeLike = ..., axis: int = ..., *"
 _COMPILED = (
-    "*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..., whole: bool = ..., "
+    "*, static: Iterable[str] = ..., passes: str | Iterable[str | Callable[..., Any]] | None = ..., "
+    "assume_finite: bool = ..., whole: bool = ..., "
     "schedule: Schedule | None = ..., sizes: builtins.str = ..."
 )
 _FLAGS = ("store", "once", "recompute", "separate", "own_memory")

@@ -361,6 +361,36 @@ def test_each_public_function_says_what_it_gives():
     assert silent == []
 
 
+# Parameters that take what other libraries call a mesh, an element, a matrix; and the parameters of others.
+FOREIGN = {
+    "Generator.fill.args", "from_petsc.x", "to_petsc.comm", "physical_groups.file", "space.family",
+    "Axis.__init__.components", "Axis.__init__.numbering", "Axis.__init__.regions",
+}  # fmt: skip
+CLASSES = ("Generator", "Philox", "Mesh", "Axis", "Space", "StarForest")
+
+
+def methods_of(kind):
+    for name in dir(kind):
+        f = inspect.getattr_static(kind, name)
+        if inspect.isfunction(f) and (name == "__init__" or not name.startswith("_")):
+            yield f"{kind.__name__}.{name}", f
+
+
+def test_parameters_of_random_numbers_and_meshes_have_types():
+    functions = [
+        (name, f) for m in (mb.random, mb.meshdata) for name, f in vars(m).items() if name in m.__all__
+    ]
+    said = [(name, f) for name, f in functions if inspect.isfunction(f)]
+    said += [method for name, kind in functions if name in CLASSES for method in methods_of(kind)]
+    untyped = {
+        f"{name}.{p.name}"
+        for name, f in said
+        for p in inspect.signature(f).parameters.values()
+        if p.name != "self" and p.kind is not P.VAR_KEYWORD and p.annotation in (P.empty, "Any")
+    }
+    assert len(said) > 100 and untyped - FOREIGN == set()
+
+
 def test_signatures_name_what_comes_back():
     """(Of those that return several arrays the source says which; the others' docstrings say it.)"""
 

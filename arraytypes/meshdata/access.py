@@ -9,11 +9,15 @@ READ(HostArray[float64, 1] of shape (3,))
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.dofs import Dofs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.annotations import Data
+    from mirabelle.arraytypes.meshdata.maps import Map
 
 
 class Intent(enum.Enum):
@@ -86,7 +90,7 @@ class Access:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("array", "intent", "through", "whole")
 
-    def __init__(self, intent: Intent, array: Any, through: Any, whole: bool) -> None:
+    def __init__(self, intent: Intent, array: Data, through: Map | Dofs | None, whole: bool) -> None:
         if through is not None and whole:
             raise TypeError(
                 f"{intent.value}(..., whole=True) gives every point the same whole array, and a map says "
@@ -99,8 +103,8 @@ class Access:
                 f"what md.dofs(map, tree) made, and not a {type(through).__name__}.{_meant(array, through)}"
             )
         self.intent = intent
-        self.array = array
-        self.through = through
+        self.array: Any = array
+        self.through: Any = through
         self.whole = whole
 
     def __repr__(self) -> str:
@@ -110,7 +114,7 @@ class Access:
         return f"{self.intent.value}({shown}{through}{', whole=True' if self.whole else ''})"
 
 
-def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def READ(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """The kernel reads entries of an array, and writes none.
 
     Without a map each point has the part of its own number: the first axis of a plain array counts the
@@ -147,7 +151,7 @@ def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     return Access(Intent.READ, array, through, whole)
 
 
-def WRITE(array: Any, through: Any = None) -> Access:
+def WRITE(array: Data, through: Map | Dofs | None = None) -> Access:
     """The kernel writes entries without reading them. Of several points that write one entry the last holds.
 
     Parameters
@@ -178,7 +182,7 @@ def WRITE(array: Any, through: Any = None) -> Access:
     return Access(Intent.WRITE, array, through, False)
 
 
-def RW(array: Any, through: Any = None) -> Access:
+def RW(array: Data, through: Map | Dofs | None = None) -> Access:
     """The kernel reads entries and writes them. No two points may reach one entry.
 
     Parameters
@@ -209,7 +213,7 @@ def RW(array: Any, through: Any = None) -> Access:
     return Access(Intent.RW, array, through, False)
 
 
-def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def INC(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """What the kernel puts into its local array is added: for one entry in the order of the points.
 
     With `whole=True` contributions of all points are added to one small array: a sum over the mesh, in the
@@ -246,7 +250,7 @@ def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     return Access(Intent.INC, array, through, whole)
 
 
-def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def MIN_RW(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """The least of what stands in the array and what points contribute.
 
     Parameters
@@ -280,7 +284,7 @@ def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     return Access(Intent.MIN_RW, array, through, whole)
 
 
-def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def MAX_RW(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """The largest of what stands in the array and what points contribute.
 
     Parameters
@@ -314,7 +318,7 @@ def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     return Access(Intent.MAX_RW, array, through, whole)
 
 
-def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def MIN_WRITE(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """The least of what points contribute, whatever stood there. What no point reaches gets +infinity.
 
     Parameters
@@ -348,7 +352,7 @@ def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access
     return Access(Intent.MIN_WRITE, array, through, whole)
 
 
-def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+def MAX_WRITE(array: Data, through: Map | Dofs | None = None, *, whole: bool = False) -> Access:
     """The largest of what points contribute, whatever stood there. What no point reaches gets -infinity.
 
     Parameters

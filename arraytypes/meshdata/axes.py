@@ -10,10 +10,11 @@ Axis('B', Ragged(['A'], [2, 0, 3, 1]))
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.expressions import narrow, shown
 from mirabelle.arraytypes.meshdata.points import Points
@@ -42,7 +43,7 @@ class Ragged:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("axes", "counts", "values")
 
-    def __init__(self, axes: Sequence[Any] | str | None, values: Any) -> None:
+    def __init__(self, axes: Sequence[Any] | str | None, values: npt.ArrayLike) -> None:
         if isinstance(values, Ragged):
             values = values.values
         levels = [] if isinstance(values, np.ndarray) else _levels(values)
@@ -167,9 +168,9 @@ class Axis:
     __slots__ = ("_hash", "components", "label", "numbering")
 
     def __init__(
-        self, label: Any, components: Any = None, *, numbering: Any = None, regions: Any = None
+        self, label: Hashable, components: Any = None, *, numbering: Any = None, regions: Any = None
     ) -> None:
-        self.label = label
+        self.label: Any = label
         if getattr(label, "__hash__", None) is None:
             raise TypeError(
                 f"The label of an axis is a value that can be looked up, a string say, and not {label!r}."
@@ -220,14 +221,14 @@ class Axis:
         """How each component is divided, of those that are."""
         return {c.key: dict(c.regions) for c in self.components if c.regions}
 
-    def component(self, key: Any) -> Component:
+    def component(self, key: Hashable) -> Component:
         """The component of a key, or a KeyError that names those there are."""
         for c in self.components:
             if c.key == key:
                 return c
         raise KeyError(f"The axis {self.label!r} has no component {key!r}: it has {list(self.keys)}.")
 
-    def numbered(self, numbering: Any) -> Axis:
+    def numbered(self, numbering: npt.ArrayLike | Mapping[Any, npt.ArrayLike]) -> Axis:
         """The same axis, whose entries are stored in another order.
 
         >>> from mirabelle import meshdata as md
@@ -236,7 +237,7 @@ class Axis:
         """
         return Axis(self.label, self.extents, numbering=numbering, regions=self.regions)
 
-    def divided(self, regions: Any) -> Axis:
+    def divided(self, regions: Mapping[Any, Any]) -> Axis:
         """The same axis, divided into regions.
 
         >>> from mirabelle import meshdata as md
@@ -245,7 +246,7 @@ class Axis:
         """
         return Axis(self.label, self.extents, numbering=self.numbering, regions=regions)
 
-    def points(self, key: Any = None) -> Points:
+    def points(self, key: Hashable | None = None) -> Points:
         """All entries of a component, to loop over."""
         c = self.components[0] if key is None and len(self.components) == 1 else self.component(key)
         if not isinstance(c.extent, int):

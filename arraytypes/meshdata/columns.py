@@ -24,12 +24,16 @@ Dofs(2 columns of 3 'cell' -> 6 each of 16)
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.points import Points
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.meshes import Mesh
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 # Axes that stand on the points of the mesh: one entry for each layer, or one more, below and above.
 LAYER, LEVEL = "layer", "level"
@@ -51,7 +55,7 @@ class ColumnDofs(Dofs):
         layers: int,
         size: int,
         *,
-        tree: Any = None,
+        tree: AxisTree | None = None,
         local: tuple[int, ...] | None = None,
     ) -> None:
         given = np.asarray(rows)
@@ -125,17 +129,18 @@ class Columns:
 
     __module__ = "mirabelle.meshdata"
 
-    def __init__(self, base: Any, layers: int) -> None:
+    def __init__(self, base: Mesh, layers: int) -> None:
         if isinstance(layers, bool) or not isinstance(layers, (int, np.integer)) or layers < 1:
             raise ValueError(f"Columns have one or more layers, and not {layers!r}.")
-        self.base, self.layers = base, int(layers)
+        self.base: Any = base
+        self.layers = int(layers)
 
     def points(self, component: str = "cell") -> Points:
         """The points on those of a component: layer after layer of one column, then the next column."""
         below = self.base.points(component)
         return Points(below.axis, f"{component} x {LAYER}", below.size * self.layers)
 
-    def dofs(self, tree: Any, component: str = "cell") -> ColumnDofs:
+    def dofs(self, tree: AxisTree, component: str = "cell") -> ColumnDofs:
         """What points reach of an array over a tree: of the column's cell, edges and vertices, in this order.
 
         Of an axis "level" that is first what is below the layer, then what is above it. Leaves on neither axis
@@ -220,7 +225,7 @@ class Columns:
         return f"<columns of {self.layers} layers on {self.base!r}>"
 
 
-def columns(base: Any, layers: int) -> Columns:
+def columns(base: Mesh, layers: int) -> Columns:
     """Columns of so many layers on the points of a mesh: prisms on triangles, hexahedra on quadrilaterals.
 
     Points of a column follow each other, and so should data: trees with the axis "level" or "layer" below the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,19 @@ from mirabelle.arraytypes.meshdata.matrices import Matrix, ranges
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.dispatch import verbs
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike
 
-def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool = True) -> None:
+
+def dirichlet(
+    A: Matrix | DividedMatrix,
+    b: AbstractArray | None,
+    rows: ArrayLike,
+    values: ArrayLike = 0.0,
+    *,
+    symmetric: bool = True,
+) -> None:
     """Set rows of A x = b so that x has given values there: rows of the identity, and the values in `b`.
 
     `rows` are indices or a mask of the unknowns, `values` one number or one for each. Columns are set to zero

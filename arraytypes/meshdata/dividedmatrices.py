@@ -49,7 +49,7 @@ class DividedMatrix:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("__weakref__", "data", "pattern")
 
-    def __init__(self, pattern: DividedPattern, data: Any) -> None:
+    def __init__(self, pattern: DividedPattern, data: AbstractArray) -> None:
         self.pattern = pattern
         self.data = Ghosted(data, pattern.forest)
 
@@ -97,9 +97,9 @@ class DividedMatrix:
         """Set all entries to zero, to be added to again."""
         self.data.fill(0)
 
-    def widened(self, v: Any) -> Any:
+    def widened(self, v: AbstractArray) -> Any:
         """Of a distributed vector what this process' rows reach: own entries, then those of others."""
-        if isinstance(v.parent if hasattr(v, "tree") else v, Traced):
+        if isinstance(getattr(v, "parent", v) if hasattr(v, "tree") else v, Traced):
             raise PartsAsked("A product with a matrix over processes sends messages of its own.")
         own = self.pattern.column_entries.own_part(v)
         if self.pattern.columns.size == len(own):
@@ -175,7 +175,7 @@ class Transposed:
 
     def __matmul__(self, v: Any) -> AbstractArray:
         pattern = self.T.pattern
-        if isinstance(v.parent if hasattr(v, "tree") else v, Traced):
+        if isinstance(getattr(v, "parent", v) if hasattr(v, "tree") else v, Traced):
             raise PartsAsked("A product with a matrix over processes sends messages of its own.")
         own = pattern.row_entries.own_part(v)
         # (Of many vectors each is a row.)

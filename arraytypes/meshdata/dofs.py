@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.points import Points
 from mirabelle.dispatch.forks import ForkLock
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike
+    from mirabelle.arraytypes.meshdata.forests import StarForest
+    from mirabelle.arraytypes.meshdata.maps import Map
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 # So many things that were found out about a table are kept.
 KEPT_FACTS = 32
@@ -57,13 +65,13 @@ class Dofs:
     def __init__(
         self,
         source: Points,
-        table: Any,
+        table: ArrayLike,
         size: int,
         *,
         block: tuple[int, ...] = (),
-        tree: Any = None,
+        tree: AxisTree | None = None,
         local: tuple[int, ...] | None = None,
-        forest: Any = None,
+        forest: StarForest | None = None,
     ) -> None:
         given = np.asarray(table)
         if given.ndim != 2 or len(given) != len(source) or (given.size and given.dtype.kind not in "iu"):
@@ -87,7 +95,7 @@ class Dofs:
         self.size = int(size)
         self.block = tuple(int(b) for b in block)
         self.tree = tree
-        self.forest = forest
+        self.forest: Any = forest
         # Over processes that all have the mesh: what they found out together about the table, by who asked.
         self.shared: dict[Any, Any] | None = None
         self.local = (made.shape[1], *self.block) if local is None else tuple(local)
@@ -112,7 +120,7 @@ class Dofs:
         block = f" blocks of {self.block}" if self.block else ""
         return f"Dofs({self.source.size} {self.source.name!r} -> {self.arity} each of {self.size}{block})"
 
-    def known(self, fact: Any, find: Any) -> Any:
+    def known(self, fact: Hashable, find: Callable[[Any], Any]) -> Any:
         """Something about the table that is looked up once."""
         found = self._facts.get(fact, self)
         if found is self:
@@ -141,7 +149,7 @@ class Dofs:
         found: tuple[Any, Any, Any] = self.known("inverse", _inverse)
         return found
 
-    def on(self, family: Any, what: str = "table") -> Any:
+    def on(self, family: type[AbstractArray], what: str = "table") -> Any:
         """A table (or a part of the inverse) in the memory of an array type's place."""
         key = family, what
         if key not in self._placed:
@@ -201,7 +209,7 @@ def _inverse(table: Any) -> tuple[Any, Any, Any]:
     return targets[first].astype(table.dtype), starts, (column * n + points).astype(table.dtype)
 
 
-def dofs(through: Any, tree: Any) -> Dofs:
+def dofs(through: Map, tree: AxisTree) -> Dofs:
     """The entries of an array over an axis tree that a map leads to, in the map's order.
 
     For a point the targets of the map's components come one after the other, and of each the entries of the

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.referencecells import ReferenceCell, reference_cell, shape_of
 
@@ -67,7 +68,7 @@ class Element:
         """The shape of a value: () of a scalar function, (dim,) of a vector field."""
         return () if self.mapping == "identity" else (self.dim,)
 
-    def tabulate(self, points: Any, derivatives: int = 0) -> np.ndarray:
+    def tabulate(self, points: npt.ArrayLike, derivatives: int = 0) -> np.ndarray:
         """Values (..., K) at points (..., dim) of the cell; with `derivatives=1` gradients (..., K, dim).
 
         Vector fields have (..., K, dim) and (..., K, dim, dim): first the component, then the direction.

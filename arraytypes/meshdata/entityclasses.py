@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.meshdata.forests import StarForest
 from mirabelle.arraytypes.meshdata.ghoststates import TOUCHED
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
+    from mirabelle.arraytypes.meshdata.annotations import Tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +42,13 @@ class EntityClasses:
 EntityClasses.__module__ = "mirabelle.meshdata"
 
 
-def classify(tables: Any, owned: Any, roots: Any = None, *, comm: Communicator | None = None) -> EntityClasses:
+def classify(
+    tables: Tables | Sequence[Tables],
+    owned: int | StarForest | Sequence[int | StarForest],
+    roots: ArrayLike | None = None,
+    *,
+    comm: Communicator | None = None,
+) -> EntityClasses:
     """Divide entities by the entries that they reach through tables. All processes call it together.
 
     A table has a row of entries for each entity (-1: nothing), or is ragged, `(rowptr, values)`; a list of
@@ -71,7 +82,7 @@ def classify(tables: Any, owned: Any, roots: Any = None, *, comm: Communicator |
     ([0, 1], [2], [3], 'ghosts')
     """
     several = isinstance(tables, list) and not _is_row(tables[:1])
-    given = tables if several else [tables]
+    given: list[Any] = list(tables) if several else [tables]  # type: ignore[arg-type]
     forests = owned if isinstance(owned, (list, tuple)) else [owned] * len(given)
     if comm is None:
         first = next((f for f in forests if isinstance(f, StarForest)), None)

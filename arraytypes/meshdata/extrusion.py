@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.maps import Table, index_type
 from mirabelle.arraytypes.meshdata.meshes import Mesh
@@ -18,7 +20,7 @@ EXTRUDED = {
 }
 
 
-def extruded(base: Mesh, heights: Any) -> Mesh:
+def extruded(base: Mesh, heights: Sequence[float] | npt.NDArray[Any]) -> Mesh:
     """The mesh over a plane one (or over intervals) between layers at these heights: prisms and hexahedra.
 
     Vertices, and the cells of each shape, are numbered layer by layer, so that those above each other have a

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
@@ -27,6 +28,9 @@ from mirabelle.arraytypes.meshdata.forestchecks import (
 )
 from mirabelle.arraytypes.meshdata.forestlinks import by_rank, check_owners, swapped
 from mirabelle.arraytypes.meshdata.rootsums import Combination, Operation, operation, picked, put
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.annotations import Combining, Sent
 
 
 class UnderWay:
@@ -110,9 +114,9 @@ class StarForest:
     def __init__(
         self,
         size: int,
-        owners: Any,
-        roots: Any,
-        leaves: Any = None,
+        owners: npt.ArrayLike,
+        roots: npt.ArrayLike,
+        leaves: npt.ArrayLike | None = None,
         *,
         root_size: int | None = None,
         comm: Communicator | None = None,
@@ -139,7 +143,9 @@ class StarForest:
     # Where forests come from
 
     @classmethod
-    def from_owners(cls, numbers: Any, owners: Any, *, comm: Communicator | None = None) -> StarForest:
+    def from_owners(
+        cls, numbers: npt.ArrayLike, owners: npt.ArrayLike, *, comm: Communicator | None = None
+    ) -> StarForest:
         """The forest of entries that are known by global numbers, and of each of which one rank is the owner.
 
         `numbers` are the global numbers of this process' entries, each once, and `owners` the ranks that own
@@ -179,7 +185,7 @@ class StarForest:
 
     # Values
 
-    def bcast(self, x: Any, out: Any = None) -> None:
+    def bcast(self, x: Sent, out: Sent | None = None) -> None:
         """Every leaf becomes what its root is: of one array, or of each of a list of arrays, in one message.
 
         >>> import mirabelle as mb
@@ -191,7 +197,7 @@ class StarForest:
         """
         self.begin_bcast(x, out).end()
 
-    def begin_bcast(self, x: Any, out: Any = None) -> UnderWay:
+    def begin_bcast(self, x: Sent, out: Sent | None = None) -> UnderWay:
         """Send what roots are now; leaves become so at `end()` of what is returned."""
         sources, targets = self._both(x, out, down=True)
 
@@ -201,7 +207,7 @@ class StarForest:
 
         return UnderWay(self._down.begin(sources, ("bcast of a star forest",)), fill)
 
-    def reduce(self, x: Any, op: Any = "sum", out: Any = None) -> None:
+    def reduce(self, x: Sent, op: Combining = "sum", out: Sent | None = None) -> None:
         """Every root is combined with all its leaves: in the order of ranks, and of leaves on each.
 
         `op` is "sum", "prod", "min", "max", "any", "all" or "replace", a ufunc or a function of two arrays; for
@@ -217,11 +223,11 @@ class StarForest:
         """
         self.begin_reduce(x, op, out).end()
 
-    def begin_reduce(self, x: Any, op: Any = "sum", out: Any = None) -> UnderWay:
+    def begin_reduce(self, x: Sent, op: Combining = "sum", out: Sent | None = None) -> UnderWay:
         """Send what leaves are now; roots are combined with it at `end()` of what is returned."""
         sources, targets = self._both(x, out, down=False)
-        several = isinstance(op, (list, tuple))
-        ops: list[Operation] = [operation(o) for o in (op if several else [op] * len(sources))]
+        each = op if isinstance(op, (list, tuple)) else [op] * len(sources)
+        ops: list[Operation] = [operation(o) for o in each]
         if len(ops) != len(sources):
             raise ValueError(f"There are {len(sources)} arrays and {len(ops)} operations: give one for each.")
         for o, source, target in zip(ops, sources, targets, strict=True):
@@ -235,7 +241,7 @@ class StarForest:
         words = "reduction of a star forest", ", ".join(o.name for o in ops)
         return UnderWay(self._up.begin(sources, words), combine)
 
-    def gather(self, x: Any) -> tuple[np.ndarray, Any]:
+    def gather(self, x: Sent) -> tuple[np.ndarray, Any]:
         """What all leaves are, at their roots: `(offsets, values)`.
 
         The leaves of root i are `values[offsets[i]:offsets[i + 1]]`, in the order of ranks, and of leaves on
@@ -310,7 +316,7 @@ class StarForest:
         owners, roots = found[leaves].T
         return StarForest(other.size, owners, roots, leaves, root_size=size, comm=self.comm)
 
-    def restricted(self, leaves: Any = None, roots: Any = None) -> StarForest:
+    def restricted(self, leaves: npt.ArrayLike | None = None, roots: npt.ArrayLike | None = None) -> StarForest:
         """The forest without some of its links: masks, or indices, of the entries of which those stay.
 
         >>> from mirabelle import meshdata as md
@@ -322,7 +328,7 @@ class StarForest:
         numbers = np.arange(self.size)
         return self._moved(np.where(kept, numbers, -1), np.where(known, np.arange(self.root_size), -1))
 
-    def renumbered(self, numbers: Any, size: int | None = None) -> StarForest:
+    def renumbered(self, numbers: npt.ArrayLike, size: int | None = None) -> StarForest:
         """The same links where entries have other numbers; those with -1 are gone, and links to them.
 
         >>> from mirabelle import meshdata as md
@@ -334,7 +340,12 @@ class StarForest:
         return self._moved(found, found, size)
 
     def expanded(
-        self, offsets: Any = None, sizes: Any = None, *, block: int = 1, size: int | None = None
+        self,
+        offsets: npt.ArrayLike | None = None,
+        sizes: npt.ArrayLike | None = None,
+        *,
+        block: int = 1,
+        size: int | None = None,
     ) -> StarForest:
         """The forest of degrees of freedom, where this one is of points.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from mirabelle.arraytypes.meshdata.ghoststates import (
     transition,
 )
 from mirabelle.arraytypes.meshdata.rootsums import NAMES, put
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class Ghosted:
@@ -69,7 +73,7 @@ class Ghosted:
     communicates = True
 
     def __init__(
-        self, array: Any, forest: StarForest, *, valid: bool = True, pending: str | None = None
+        self, array: AbstractArray, forest: StarForest, *, valid: bool = True, pending: str | None = None
     ) -> None:
         check_array(array, forest.size)
         if not forest.same_space:
@@ -82,26 +86,26 @@ class Ghosted:
         self._access: GhostAccess | None = None
         self.reset(valid=valid, pending=pending)
 
-    def begin(self, access: Any, touched: str = "ghosts", *, subset: bool = False) -> GhostAccess:
+    def begin(self, access: str, touched: str = "ghosts", *, subset: bool = False) -> GhostAccess:
         """Prepare for an access: what has to travel is on its way until `end()` of what is returned."""
         return GhostAccess([(self, access, touched, subset)])
 
-    def data_ro(self) -> Any:
+    def data_ro(self) -> AbstractArray:
         """The array, to be read: ghosts hold."""
         self.begin("READ").end()
         return self.array
 
-    def data_rw(self) -> Any:
+    def data_rw(self) -> AbstractArray:
         """The array, to be read and written: ghosts hold now. Write owned entries only."""
         self.begin("RW").end()
         return self.array
 
-    def data_wo(self, subset: bool = False) -> Any:
+    def data_wo(self, subset: bool = False) -> AbstractArray:
         """The array, whose owned entries are all going to be written (or some of them)."""
         self.begin("WRITE", subset=subset).end()
         return self.array
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: ArrayLike) -> None:
         """Give all entries one value, ghosts included: nothing has to travel for it.
 
         >>> import mirabelle as mb
@@ -141,7 +145,7 @@ class Ghosted:
         self._access = None
 
     @property
-    def owned(self) -> Any:
+    def owned(self) -> AbstractArray:
         """The owned entries, where ghosts are the last: a view. (Read them after an access that brings "
         "them up.)"""
         if not self.forest.ghosts_last:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,11 +40,19 @@ from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import Leaf
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
+
 # So many kinds of arguments of one kernel are remembered.
 LIKES = 16
 
 
-def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> None:
+def loop(
+    points: Points | Subset,
+    kernel: Callable[..., Any] | LocalKernel,
+    *accesses: Access | ArrayLike,
+    atomics: bool = False,
+) -> None:
     """Run a kernel at each of some points.
 
     `points` are those of a mesh (`mesh.points("cell")`), or a subset of them. The kernel is a plain Python

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -183,7 +183,7 @@ class Map:
         found = [self._find(t) for t in targets]
         return Map.of(self.source, {p: self.targets[p] for p in found})
 
-    def __call__(self, inner: Any) -> Any:
+    def __call__(self, inner: Map) -> Map:
         """Of a number: the points it leads to (without -1; a dictionary by name where there are several
         targets).
         Of a map: the map that goes by that one first."""
@@ -347,7 +347,7 @@ def _integers(what: str, given: Any) -> Table:
     return array if array.size else array.astype(np.int32)
 
 
-def ragged_rows(rows: Any) -> tuple[Table, Table]:
+def ragged_rows(rows: Iterable[Sequence[int]]) -> tuple[Table, Table]:
     """The pair (rowptr, values) of rows of different lengths.
 
     Parameters
@@ -366,7 +366,7 @@ def ragged_rows(rows: Any) -> tuple[Table, Table]:
     >>> [a.tolist() for a in md.ragged_rows([[0, 1], [], [2]])]
     [[0, 2, 2, 3], [0, 1, 2]]
     """
-    rows = [np.asarray(row, dtype=np.int64).reshape(-1) for row in rows]
-    rowptr = np.concatenate([[0], np.cumsum([r.size for r in rows], dtype=np.int64)])
-    values = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    given = [np.asarray(row, dtype=np.int64).reshape(-1) for row in rows]
+    rowptr = np.concatenate([[0], np.cumsum([r.size for r in given], dtype=np.int64)])
+    values = np.concatenate(given) if given else np.zeros(0, dtype=np.int64)
     return rowptr.astype(np.int32), values

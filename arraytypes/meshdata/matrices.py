@@ -16,6 +16,7 @@ Pattern(4 x 4, 14 entries)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -34,7 +35,9 @@ from mirabelle.dispatch.errors import PlaceError
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import DTypeLike
     from mirabelle.arraytypes.distributed.darray import DArray
+    from mirabelle.arraytypes.meshdata.annotations import Reach
     from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 
 
@@ -114,10 +117,10 @@ class Pattern:
         return int(sum(x.nbytes for x in (self.indptr, self.indices, *self.slots)))
 
     @overload
-    def matrix(self, dtype: Any = ..., *, array: type[DArray]) -> DividedMatrix: ...
+    def matrix(self, dtype: DTypeLike = ..., *, array: type[DArray]) -> DividedMatrix: ...  # type: ignore[overload-overlap]
     @overload
-    def matrix(self, dtype: Any = ..., *, array: Any = ...) -> Matrix: ...
-    def matrix(self, dtype: Any = np.float64, *, array: Any = None) -> Any:
+    def matrix(self, dtype: DTypeLike = ..., *, array: type[AbstractArray] | None = ...) -> Matrix: ...
+    def matrix(self, dtype: DTypeLike = np.float64, *, array: type[AbstractArray] | None = None) -> Any:
         """A matrix of zeros with this pattern, in arrays of a type: over processes, if these are distributed.
 
         >>> import mirabelle as mb
@@ -134,7 +137,7 @@ class Pattern:
             self._divided[comm] = DividedPattern(self.rows, self.columns)
         return self._divided[comm].matrix(dtype, array)
 
-    def on(self, family: Any) -> tuple[Any, Any]:
+    def on(self, family: type[AbstractArray]) -> tuple[Any, Any]:
         """The columns, and where rows begin, in the memory of an array type's place: sent once."""
         if family not in self._placed:
             self._placed[family] = asarray(self.indices, device=family), asarray(self.indptr, device=family)
@@ -165,7 +168,7 @@ def ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.arange(owner.size) + (starts - (np.cumsum(counts) - counts))[owner], owner
 
 
-def pattern(rows: Any, columns: Any = None) -> Pattern:
+def pattern(rows: Reach | Sequence[Reach], columns: Reach | Sequence[Reach] | None = None) -> Pattern:
     """The pattern of the matrix that cells add to, of the rows and the columns that each of them reaches.
 
     `rows` and `columns` (the same, if left out) are `Dofs` of the same points, or maps from them to points that
@@ -258,7 +261,7 @@ class Matrix:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("__weakref__", "_dofs", "data", "pattern")
 
-    def __init__(self, pattern: Pattern, data: Any) -> None:
+    def __init__(self, pattern: Pattern, data: AbstractArray) -> None:
         if data.shape != (pattern.nnz,):
             raise ValueError(f"The pattern has {pattern.nnz} entries, and these are of shape {data.shape}.")
         self.pattern, self.data = pattern, data
@@ -307,7 +310,7 @@ class Matrix:
         return verbs.matmul(self.csr, other)
 
     @property
-    def T(self) -> Any:
+    def T(self) -> AbstractArray:
         """The transposed matrix, of the same memory."""
         return self.csr.T
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.checking import (
     check_facets,
@@ -26,6 +27,8 @@ from mirabelle.arraytypes.meshdata.shapes import named
 from mirabelle.arraytypes.meshdata.topology import Topology
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.meshdata.annotations import Owner
     from mirabelle.arraytypes.meshdata.axes import Axis
     from mirabelle.arraytypes.meshdata.parting import Part
 
@@ -75,8 +78,8 @@ class Mesh:
 
     def __init__(
         self,
-        coordinates: Any,
-        cells: Any,
+        coordinates: npt.ArrayLike,
+        cells: npt.ArrayLike | Mapping[str, npt.ArrayLike],
         *,
         inverted: str = "error",
         markers: Mapping[str, Subset] | None = None,
@@ -309,7 +312,9 @@ class Mesh:
                 made._markers[full] = subset
         return made
 
-    def with_coordinates(self, coordinates: Any, *, inverted: str = "error") -> Mesh:
+    def with_coordinates(
+        self, coordinates: Sequence[Sequence[float]] | npt.NDArray[Any], *, inverted: str = "error"
+    ) -> Mesh:
         """The same cells with vertices elsewhere; what is known of who touches whom is shared.
 
         >>> from mirabelle import meshdata as md
@@ -328,7 +333,9 @@ class Mesh:
         made.cells, made.topology = self.cells, self.topology
         return made
 
-    def renumbered(self, cells: Any = None, vertices: Any = None) -> Mesh:
+    def renumbered(
+        self, cells: str | npt.ArrayLike | None = None, vertices: str | npt.ArrayLike | None = None
+    ) -> Mesh:
         """The same mesh with its cells and vertices in new orders, for locality; edges and faces follow.
 
         An order is the old number of each new cell (vertex), or "rcm" or "hilbert": reverse Cuthill-McKee, or
@@ -342,7 +349,7 @@ class Mesh:
 
         return renumbered(self, cells, vertices)
 
-    def part(self, owner: Any, rank: int, overlap: int = 1) -> Part:
+    def part(self, owner: Owner, rank: int, overlap: int = 1) -> Part:
         """What one process has of the mesh: its own cells, `overlap` layers of those around them, and their
         points.
 
@@ -363,7 +370,7 @@ class Mesh:
 
     # Geometry
 
-    def coordinates_in(self, array: Any) -> Any:
+    def coordinates_in(self, array: type[AbstractArray]) -> AbstractArray:
         """The coordinates in an array of a type: in one of its local arrays, where it is distributed.
 
         >>> import mirabelle as mb

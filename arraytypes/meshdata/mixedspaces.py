@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -27,6 +28,13 @@ from mirabelle.arraytypes.meshdata.spacevalues import (
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
+    from mirabelle.arraytypes.distributed.darray import DArray
+    from mirabelle.arraytypes.meshdata.annotations import Where
+    from mirabelle.arraytypes.meshdata.spaces import Field
 
 
 class MixedSpace:
@@ -133,19 +141,35 @@ class MixedSpace:
             found.append(there)
         return found
 
-    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
+    @overload
+    def zeros(self, array: type[DArray], dtype: DTypeLike = ...) -> AbstractArray: ...  # type: ignore[overload-overlap]
+    @overload
+    def zeros(self, array: type[AbstractArray] = ..., dtype: DTypeLike = ...) -> TreeArray: ...
+    def zeros(self, array: type[AbstractArray] = HostArray, dtype: DTypeLike = np.float64) -> Any:
         """The functions that are zero, in an array of the type given."""
         return zero_function(self, array, dtype)
 
-    def function(self, values: Any, array: Any = HostArray) -> Any:
+    @overload
+    def function(self, values: ArrayLike, array: type[DArray]) -> AbstractArray: ...  # type: ignore[overload-overlap]
+    @overload
+    def function(self, values: ArrayLike, array: type[AbstractArray] = ...) -> TreeArray: ...
+    def function(self, values: ArrayLike, array: type[AbstractArray] = HostArray) -> Any:
         """The functions with these degrees of freedom, in the order of `W.tree`: `Space.function` says more."""
         return function_of(self, values, array)
 
-    def local(self, w: Any) -> TreeArray:
+    def local(self, w: AbstractArray) -> TreeArray:
         """The functions on this process' part of a divided mesh, ghosts included."""
         return local_function(self, w)
 
-    def interpolate(self, *functions: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:
+    @overload
+    def interpolate(self, *functions: Field, array: type[DArray], dtype: DTypeLike = ...) -> AbstractArray: ...  # type: ignore[overload-overlap]
+    @overload
+    def interpolate(
+        self, *functions: Field, array: type[AbstractArray] = ..., dtype: DTypeLike = ...
+    ) -> TreeArray: ...
+    def interpolate(
+        self, *functions: Field, array: type[AbstractArray] = HostArray, dtype: DTypeLike = np.float64
+    ) -> Any:
         """The interpolants of one function (or constant) for each field.
 
         >>> from mirabelle import meshdata as md
@@ -158,7 +182,7 @@ class MixedSpace:
         parts = [V.interpolate(f, dtype=dtype) for V, f in zip(self.spaces, functions, strict=True)]
         return self.function(self._joined([verbs.to_numpy(part.parent) for part in parts], dtype), array)
 
-    def split(self, w: Any) -> tuple[Any, ...]:
+    def split(self, w: AbstractArray) -> tuple[Any, ...]:
         """The functions of the fields, each in an array over the tree of its own space.
 
         Of a distributed array they are distributed ones.
@@ -169,7 +193,7 @@ class MixedSpace:
         parts = [verbs.materialize(mine.parent[placed(family, at)]) for at in self._from_fields]
         return tuple(as_given(V, x, w) for V, x in zip(self.spaces, parts, strict=True))
 
-    def join(self, *parts: Any) -> Any:
+    def join(self, *parts: AbstractArray) -> AbstractArray:
         """The opposite of `split`: functions of the fields in one array."""
         self._one_for_each(parts, "W.join(u, p)")
         mine = [V.local(part) for V, part in zip(self.spaces, parts, strict=True)]
@@ -193,7 +217,7 @@ class MixedSpace:
                 f"{len(given)} are given. There is one for each: `{call}`."
             )
 
-    def boundary_dofs(self, name: str | int, where: Any = None) -> np.ndarray:
+    def boundary_dofs(self, name: str | int, where: Where | None = None) -> np.ndarray:
         """Where the flat array has what a field has on the boundary: `Space.boundary_dofs` says more."""
         number = self._number(name)
         rows = np.asarray(self.spaces[number].boundary_dofs(where))
@@ -201,7 +225,9 @@ class MixedSpace:
         division = self.mesh.topology.division
         return found if division is None else part_rows(found, division.entries(self.tree))
 
-    def evaluate(self, w: Any, name: str | int, points: Any, outside: str = "nan") -> Any:
+    def evaluate(
+        self, w: AbstractArray, name: str | int, points: ArrayLike, outside: str = "nan"
+    ) -> AbstractArray:
         """The values of a field at points: `Space.evaluate` says more."""
         number = self._number(name)
         return self.spaces[number].evaluate(self.split(w)[number], points, outside)
@@ -224,7 +250,7 @@ class MixedSpace:
         return f"<mixed space of {fields}, stored {how}>"
 
 
-def mixed(*spaces: Space, names: Any = None, interleaved: bool = False) -> MixedSpace:
+def mixed(*spaces: Space, names: Sequence[str] | None = None, interleaved: bool = False) -> MixedSpace:
     """Several spaces of one mesh as one, stored one after the other or interleaved: together at each entity.
 
     Parameters

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.composing import inverse_order
 from mirabelle.arraytypes.meshdata.maps import Map, Table
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 
-def hilbert_order(points: Any) -> Table:
+def hilbert_order(points: npt.ArrayLike) -> Table:
     """The order in which a Hilbert curve visits points (n, d), by J. Skilling (doi:10.1063/1.1751381).
 
     Parameters

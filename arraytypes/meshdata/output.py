@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells, write_vtk_pieces
 from mirabelle.dispatch import verbs
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.meshes import Mesh
 
-def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0) -> Path:
+
+def write_vtk(path: str | os.PathLike[str], mesh: Mesh, fields: Mapping[str, Any], time: float = 0.0) -> Path:
     """Write functions on a mesh as an XML file of VTK (.vtu), for ParaView, PyVista and meshio.
 
     A field is a function of a Lagrange space, a pair `(V, u)` of any space and its function, or an array with a

@@ -19,8 +19,12 @@ from mirabelle.arraytypes.meshdata.points import Subset
 from mirabelle.arraytypes.meshdata.topology import Topology
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.distributed.communicators import Communicator
+    from mirabelle.arraytypes.meshdata.annotations import Owner
     from mirabelle.arraytypes.meshdata.divisions import Entries
     from mirabelle.arraytypes.meshdata.meshes import Mesh
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 
 class Part:
@@ -78,7 +82,7 @@ class Part:
 
     # Over processes
 
-    def entries(self, of: Any) -> Entries:
+    def entries(self, of: str | AxisTree) -> Entries:
         """Which entries of this part are whose: points of a component, or entries of a tree."""
         division = self.mesh.topology.division
         if division is None:
@@ -87,7 +91,7 @@ class Part:
             )
         return division.entries(of)  # type: ignore[no-any-return]
 
-    def divided(self, of: Any, x: Any) -> Any:
+    def divided(self, of: str | AxisTree, x: AbstractArray) -> AbstractArray:
         """The distributed array of a local one, which has a row for each point here (or entry of a tree).
 
         Each process gives the rows of its own points. All do so together.
@@ -106,7 +110,7 @@ class Part:
             )
         return entries.vector(x)
 
-    def local(self, of: Any, v: Any) -> Any:
+    def local(self, of: str | AxisTree, v: AbstractArray) -> AbstractArray:
         """The local array with a row for each point here, ghosts included, of a distributed one.
 
         >>> import mirabelle as mb
@@ -119,7 +123,12 @@ class Part:
 
 
 def divided_part(
-    mesh: Mesh | None, owner: Any = None, *, overlap: int = 1, root: int | None = None, comm: Any = None
+    mesh: Mesh | None,
+    owner: Owner | None = None,
+    *,
+    overlap: int = 1,
+    root: int | None = None,
+    comm: Communicator | None = None,
 ) -> Part:
     """This process' part of a mesh that is divided over all; they make it together.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.meshdata.maps import Table
 from mirabelle.arraytypes.meshdata.numbering import cell_midpoints, hilbert_order, neighbouring_cells
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 
-def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None) -> Table | dict[str, Table]:
+def partition(
+    mesh: Mesh,
+    n: int,
+    weights: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    method: str | None = None,
+) -> Table | dict[str, Table]:
     """The rank, from 0 to n - 1, of the process that gets each cell.
 
     `method` is "metis" (few points between parts; `pip install pymetis`) or "hilbert" (pieces of Hilbert's
@@ -65,10 +71,10 @@ def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None
 
 
 def partition_graph(
-    midpoints: Any,
+    midpoints: npt.ArrayLike,
     neighbours: Callable[[], tuple[Table, Table]],
     n: int,
-    weights: Any = None,
+    weights: npt.ArrayLike | None = None,
     method: str | None = None,
 ) -> Table:
     """The same of cells that are known by their midpoints (K, d), and by who touches whom.
@@ -101,10 +107,11 @@ def partition_graph(
     >>> md.partition_graph(middles, lambda: pairs, 2, method="hilbert").tolist()
     [0, 0, 1, 1]
     """
-    work = np.ones(len(midpoints)) if weights is None else np.asarray(weights, float)
+    points = np.asarray(midpoints)
+    work = np.ones(len(points)) if weights is None else np.asarray(weights, float)
     if method is None:
         method = "metis" if find_spec("pymetis") is not None else "hilbert"
-    found = _by_metis(neighbours, n, work) if method == "metis" else _along_curve(midpoints, n, work)
+    found = _by_metis(neighbours, n, work) if method == "metis" else _along_curve(points, n, work)
     return found.astype(np.int32)
 
 

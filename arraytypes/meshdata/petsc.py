@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike, Device, DTypeLike
+
 MAT, VEC, IS = 1211216, 1211214, 1211218
 _NAMES = {MAT: "a matrix", VEC: "a vector", IS: "an index set", 1211219: "a bag", 1211213: "a number"}
 # What scalars may be, the likeliest first.
@@ -45,7 +48,12 @@ _SCALARS = tuple(np.dtype(d) for d in (">f8", ">c16", ">f4", ">c8"))
 _CHUNK = 1 << 20
 
 
-def write_petsc(path: Any, *objects: Any, indices: Any = None, dtype: Any = None) -> None:
+def write_petsc(
+    path: str | os.PathLike[str],
+    *objects: ArrayLike | Matrix,
+    indices: DTypeLike = None,
+    dtype: DTypeLike = None,
+) -> None:
     """Write matrices, vectors and index sets to a file that PETSc reads (`MatLoad`, `VecLoad`, `ISLoad`).
 
     Sparse matrices (ours, `md.Matrix`, SciPy's) become AIJ, vectors of integers index sets, other vectors Vec.
@@ -162,7 +170,9 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def read_petsc(path: Any, *, dtype: Any = None, device: Any = None) -> list[Any]:
+def read_petsc(
+    path: str | os.PathLike[str], *, dtype: DTypeLike = None, device: Device | None = None
+) -> list[AbstractArray]:
     """What stands in a file that PETSc or `write_petsc` wrote: a `mb.CSR` for each matrix, vectors as arrays.
 
     Its scalars are real and double precision if that fits the length of the file, else complex, then single
@@ -288,7 +298,7 @@ def _petsc4py() -> Any:
     return PETSc
 
 
-def to_petsc(x: Any, *, comm: Any = None) -> Any:
+def to_petsc(x: AbstractArray | Matrix, *, comm: Any = None) -> Any:
     """A sparse matrix as PETSc's AIJ, a vector as its Vec, one of integers as its IS, by petsc4py: copies.
 
     `comm` is PETSc's communicator, of this process alone if it is left out.
@@ -336,7 +346,7 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
     return PETSc.Mat().createAIJ(size=head[:2], csr=csr, comm=comm)
 
 
-def from_petsc(x: Any, *, device: Any = None) -> Any:
+def from_petsc(x: Any, *, device: Device | None = None) -> Any:
     """A Mat of petsc4py as a `mb.CSR`, a Vec or IS as an array: a copy of what this process has.
 
     Parameters

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
@@ -22,7 +23,12 @@ from mirabelle.arraytypes.meshdata.rendezvous import Came, asked, one_by_one
 
 
 def part_of_cells(
-    coordinates: Any, cells: Any, vertices: Any, *, inverted: str = "error", comm: Any = None
+    coordinates: npt.ArrayLike,
+    cells: npt.ArrayLike | Mapping[str, npt.ArrayLike],
+    vertices: npt.ArrayLike,
+    *,
+    inverted: str = "error",
+    comm: Communicator | None = None,
 ) -> Part:
     """This process' part of a mesh, of the cells that it gives: no process needs to have the mesh.
 
@@ -116,7 +122,7 @@ def _here(coordinates: Any, cells: Any, vertices: Any, inverted: str) -> tuple[M
             "A cell has a vertex that is none of those given: cells are given by the numbers in `vertices`."
         )
     x = np.asarray(coordinates)[rows[at]] if used.size else np.asarray(coordinates)[:0]
-    own = {shape: np.searchsorted(used, t).reshape(t.shape) for shape, t in tables.items()}
+    own: Any = {shape: np.searchsorted(used, t).reshape(t.shape) for shape, t in tables.items()}
     return Mesh(x, own[None] if list(own) == [None] else own, inverted=inverted), used
 
 

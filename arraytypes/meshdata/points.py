@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Points:
         return Points, (self.axis, self.component, self.size)
 
     @property
-    def topology(self) -> Any:
+    def topology(self) -> Topology | None:
         """The topology of the mesh that they are of, while that is there; None of points made by hand."""
         return None if self.of is None else self.of()
 
@@ -66,7 +70,7 @@ class Points:
         """What errors and pictures call them."""
         return str(self.axis if self.component is None else self.component)
 
-    def subset(self, indices: Any) -> Subset:
+    def subset(self, indices: npt.ArrayLike) -> Subset:
         """Some of these points, in the order given."""
         return Subset(self, indices)
 
@@ -94,7 +98,7 @@ class Subset:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("indices", "points")
 
-    def __init__(self, points: Points, indices: Any) -> None:
+    def __init__(self, points: Points, indices: npt.ArrayLike) -> None:
         given = np.asarray(indices)
         if given.dtype == bool:
             if given.shape != (points.size,):

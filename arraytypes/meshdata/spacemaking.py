@@ -23,7 +23,9 @@ def mesh_shape(mesh: Any) -> str:
     return shapes[0]
 
 
-def space(mesh: Any, family: Any, degree: int | None = None, *, components: Any = None) -> Space:
+def space(
+    mesh: Mesh, family: Any, degree: int | None = None, *, components: int | tuple[int, ...] | None = None
+) -> Space:
     """The functions that are on each cell of a mesh of a family and degree: "P", "Q", "DP", "RT" or "N".
 
     With `components=2` they are vectors of two such functions, with `components=(2, 2)` matrices. `md.element`

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
@@ -33,7 +34,11 @@ from mirabelle.arraytypes.meshdata.treebuilding import tree
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
     from mirabelle.arraytypes.distributed.darray import DArray
+    from mirabelle.arraytypes.meshdata.annotations import Where
+    from mirabelle.arraytypes.meshdata.meshes import Mesh
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 # What is interpolated: a function of points (n, dim), or a constant.
 Field = Callable[[np.ndarray], Any] | complex | tuple[complex, ...] | list[complex]
@@ -57,7 +62,7 @@ class Space:
 
     __module__ = "mirabelle.meshdata"
 
-    def __init__(self, mesh: Any, of: Element, components: tuple[int, ...] = ()) -> None:
+    def __init__(self, mesh: Mesh, of: Element, components: tuple[int, ...] = ()) -> None:
         self.mesh = mesh
         self.element = of
         self.components = components
@@ -88,7 +93,7 @@ class Space:
         """The mesh's axis with these components only."""
         return self.mesh.axis_of(*kinds)
 
-    def below(self, kind: str) -> Any:
+    def below(self, kind: str) -> AxisTree:
         """The tree under one entity of a kind."""
         axes = [Axis("dof", self.element.entity_dofs[kind])]
         axes += [Axis(label, n) for label, n in zip(self._labels, self.components, strict=True)]
@@ -98,7 +103,7 @@ class Space:
     def _labels(self) -> list[str]:
         return ["dim"] if len(self.components) == 1 else [f"dim{i}" for i in range(len(self.components))]
 
-    def positions(self, of: Any, path: dict[str, Any], at: dict[str, int]) -> Positions:
+    def positions(self, of: AxisTree, path: dict[str, Any], at: dict[str, int]) -> Positions:
         """Where a tree has the first component of each degree of freedom, by the kinds of entities.
 
         `path` and `at` say what leads to this space within a tree of several.
@@ -135,7 +140,7 @@ class Space:
         """By what a cell's basis functions are multiplied (cells, K), so that both sides of a facet agree."""
         return self._tables[1]
 
-    def tabulate(self, points: Any, derivatives: int = 0) -> np.ndarray:
+    def tabulate(self, points: npt.ArrayLike, derivatives: int = 0) -> np.ndarray:
         """The basis functions in each cell at points (q, dim) of the reference cell, with signs: (cells, q, K).
 
         With `derivatives=1` their gradients in the mesh's coordinates, (cells, q, K, dim). Fields have their
@@ -195,10 +200,10 @@ class Space:
         return found
 
     @overload
-    def zeros(self, array: type[DArray], dtype: Any = ...) -> AbstractArray: ...
+    def zeros(self, array: type[DArray], dtype: DTypeLike = ...) -> AbstractArray: ...  # type: ignore[overload-overlap]
     @overload
-    def zeros(self, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
-    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
+    def zeros(self, array: type[AbstractArray] = ..., dtype: DTypeLike = ...) -> TreeArray: ...
+    def zeros(self, array: type[AbstractArray] = HostArray, dtype: DTypeLike = np.float64) -> Any:
         """The function zero, with its degrees of freedom in an array of the type given.
 
         Over processes that may be `mb.DArray[mb.HostArray]`: an array over the tree where all have the mesh,
@@ -212,10 +217,10 @@ class Space:
         return zero_function(self, array, dtype)
 
     @overload
-    def function(self, values: Any, array: type[DArray]) -> AbstractArray: ...
+    def function(self, values: ArrayLike, array: type[DArray]) -> AbstractArray: ...  # type: ignore[overload-overlap]
     @overload
-    def function(self, values: Any, array: Any = ...) -> TreeArray: ...
-    def function(self, values: Any, array: Any = HostArray) -> Any:
+    def function(self, values: ArrayLike, array: type[AbstractArray] = ...) -> TreeArray: ...
+    def function(self, values: ArrayLike, array: type[AbstractArray] = HostArray) -> Any:
         """The function with these degrees of freedom, in the order of `V.tree` (ghosts included).
 
         >>> import mirabelle as mb
@@ -225,15 +230,17 @@ class Space:
         """
         return function_of(self, values, array)
 
-    def local(self, u: Any) -> TreeArray:
+    def local(self, u: AbstractArray) -> TreeArray:
         """The function on this process' part of a divided mesh, ghosts included, in an array over `V.tree`."""
         return local_function(self, u)
 
     @overload
-    def interpolate(self, f: Field, array: type[DArray], dtype: Any = ...) -> AbstractArray: ...
+    def interpolate(self, f: Field, array: type[DArray], dtype: DTypeLike = ...) -> AbstractArray: ...  # type: ignore[overload-overlap]
     @overload
-    def interpolate(self, f: Field, array: Any = ..., dtype: Any = ...) -> TreeArray: ...
-    def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:
+    def interpolate(self, f: Field, array: type[AbstractArray] = ..., dtype: DTypeLike = ...) -> TreeArray: ...
+    def interpolate(
+        self, f: Field, array: type[AbstractArray] = HostArray, dtype: DTypeLike = np.float64
+    ) -> Any:
         """The function of the space that agrees with f: at the nodes; in its fluxes (RT) or circulations (N).
 
         `f` takes points (n, dim) and gives values (n,), or (n, components) of vectors. A number stands for a
@@ -257,7 +264,7 @@ class Space:
                 flat[at] = np.einsum("nqd,nqd->n", values, vectors)[:, None]
         return self.function(flat.reshape(-1), array)
 
-    def boundary_dofs(self, where: Any = None) -> np.ndarray:
+    def boundary_dofs(self, where: Where | None = None) -> np.ndarray:
         """The positions in the flat array of what stands on the boundary, ascending.
 
         `where` chooses: a function of points (n, dim) that says which count, the name of one of the mesh's
@@ -278,7 +285,7 @@ class Space:
         """The positions of all components (..., components) by those of the first ones."""
         return first[..., None] + np.arange(math.prod(self.block))
 
-    def boundary_blocks(self, where: Any = None) -> np.ndarray:
+    def boundary_blocks(self, where: Where | None = None) -> np.ndarray:
         """The same of blocks: each stands for all components at a node."""
         blocks = boundary_numbers(self.mesh, self.element, self._numbers, where)
         found = blocks[chosen_by(where, self.points[blocks])] if callable(where) else blocks
@@ -295,7 +302,7 @@ class Space:
         """What finds the cells of points."""
         return PointLocator(self.cells)
 
-    def evaluate(self, u: Any, points: Any, outside: str = "nan") -> Any:
+    def evaluate(self, u: AbstractArray, points: ArrayLike, outside: str = "nan") -> AbstractArray:
         """The values of a function at points (..., dim), in an array of its own type; vectors in a last axis.
 
         Outside of all cells values are NaN, or with `outside="raise"` an error. On a facet the cell of the
@@ -308,7 +315,7 @@ class Space:
         """
         return evaluated(self, u, points, outside)
 
-    def sample(self, u: Any, points: Any = None) -> np.ndarray:
+    def sample(self, u: AbstractArray, points: ArrayLike | None = None) -> np.ndarray:
         """The values at points (q, dim) of each reference cell, its vertices if none: (cells, q, ...).
 
         This is what pictures and files show: where a function jumps, each cell has its own values.

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from mirabelle.arraytypes import creation
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build, elementwise_rule
@@ -35,7 +37,7 @@ from mirabelle.dispatch.ops import Op
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
-    from mirabelle.arraytypes.annotations import Index
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike, Index
 
 
 class TreeArray(Structured):
@@ -96,12 +98,12 @@ class TreeArray(Structured):
         return self._how
 
     @property
-    def parent(self) -> Any:
+    def parent(self) -> AbstractArray:
         """The plain vector it stores. What is written to it is written to `self`."""
         return self._parts[0]
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> AxisTree:
         return self._how
 
     def _dense(self) -> Any:
@@ -159,7 +161,7 @@ class TreeArray(Structured):
     def _facts(self) -> list[str]:
         return [f"shape={self._shape}", f"{len(self._how.leaves)} leaves"]
 
-    def block(self, path: Mapping[Any, Any] | None = None) -> Any:
+    def block(self, path: Mapping[Any, Any] | None = None) -> AbstractArray:
         """The entries of a leaf as an array shaped by its axes: a view where the layout is affine, else a copy.
 
         `path` may also say more of an axis than its component, as an index does.
@@ -184,7 +186,7 @@ class TreeArray(Structured):
             return shown
         return verbs.reshape(verbs.getitem(self._parts[0], chosen.index_for(self.family)), shape)
 
-    def arranged(self, tree: AxisTree) -> Any:
+    def arranged(self, tree: AxisTree) -> AbstractArray:
         """The same numbers over a tree with the same leaves, whose entries are stored in another order."""
         return self if tree == self._how else self[self._how.arrangement(tree)]
 
@@ -242,7 +244,7 @@ def _check_whole(tree: AxisTree, array: Any) -> None:
         )
 
 
-def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
+def zeros(tree: AxisTree, dtype: DTypeLike = None, array: type[AbstractArray] | None = None) -> TreeArray:
     """Zeros over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -269,7 +271,7 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
     return over(tree, creation.zeros(tree.size, dtype, device=array))
 
 
-def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
+def ones(tree: AxisTree, dtype: DTypeLike = None, array: type[AbstractArray] | None = None) -> TreeArray:
     """Ones over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -297,7 +299,12 @@ def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> TreeArray:
     return over(tree, creation.ones(tree.size, dtype, device=array))
 
 
-def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> TreeArray:
+def full(
+    tree: AxisTree,
+    value: complex | np.generic,
+    dtype: DTypeLike = None,
+    array: type[AbstractArray] | None = None,
+) -> TreeArray:
     """One number over a tree; `array` is the type of the flat array, HostArray if not given.
 
     Parameters
@@ -327,7 +334,7 @@ def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Tr
     return over(tree, creation.full(tree.size, value, dtype, device=array))
 
 
-def wrap(tree: AxisTree, flat: Any) -> TreeArray:
+def wrap(tree: AxisTree, flat: ArrayLike) -> TreeArray:
     """A flat array of any kind as one over a tree: its memory is shared.
 
     Parameters

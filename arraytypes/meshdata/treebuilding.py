@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes.meshdata import (
     treepictures,  # noqa: F401 - how trees, and arrays over them, are shown
@@ -16,8 +16,11 @@ from mirabelle.arraytypes.meshdata import (
 from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.trees import UNIT, AxisTree
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.annotations import Branch
 
-def tree(*axes: Any) -> AxisTree:
+
+def tree(*axes: Branch) -> AxisTree:
     """A tree of axes, each within all leaves of those before it.
 
     A mapping of components to trees, or a list with one for each component, puts different ones under the

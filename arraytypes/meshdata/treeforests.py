@@ -6,7 +6,7 @@ where in theirs the entries of the roots lie: once, when the forest is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.distributed.communicators import Communicator
     from mirabelle.arraytypes.meshdata.forests import StarForest
+    from mirabelle.arraytypes.meshdata.parting import Part
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 
-def tree_forest(tree: Any, points: Mapping[Any, StarForest], label: Any) -> StarForest:
+def tree_forest(tree: AxisTree, points: Mapping[Any, StarForest], label: Hashable) -> StarForest:
     """The forest of a tree's entries, from those of the points of an axis: one for each component.
 
     The axis may stand anywhere in the tree: above fields and degrees of freedom, or below fields. Components
@@ -72,7 +75,7 @@ def tree_forest(tree: Any, points: Mapping[Any, StarForest], label: Any) -> Star
     return StarForest(tree.size, owners, roots, own, comm=comm)
 
 
-def part_forest(part: Any, of: Any, *, comm: Any = None) -> StarForest:
+def part_forest(part: Part, of: str | AxisTree, *, comm: Communicator | None = None) -> StarForest:
     """The forest of one process' part of a mesh: of the points of a component, or of the entries of a tree.
 
     `part` is what `mesh.part(owner, rank)` gives for the rank of this process; all make theirs together.

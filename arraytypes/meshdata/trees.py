@@ -11,9 +11,9 @@ array([ 3, 11], dtype=int32)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from mirabelle.arraytypes.meshdata.layouts import LaidAxis, LaidComponent, laid
 from mirabelle.arraytypes.meshdata.points import Points
 from mirabelle.arraytypes.meshdata.regions import Path, divided, natural_leaves, region_layouts
 from mirabelle.arraytypes.meshdata.treechecks import check_labels, check_range, free_labels
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.treeindex import Selection
 
 
 class AxisTree:
@@ -94,20 +97,20 @@ class AxisTree:
         """The paths to the leaves, each a mapping of axis labels to components."""
         return [dict(path) for path in self._leaves]
 
-    def sub(self, component: Any = None) -> AxisTree:
+    def sub(self, component: Hashable | None = None) -> AxisTree:
         """What is under each entry of a component of the first axis; a tree without axes under a leaf."""
         if self.axis is None:
             raise KeyError("A tree without axes has nothing under it.")
         return self.children.get(self.component(self.axis, component), UNIT)
 
-    def points(self, component: Any = None) -> Points:
+    def points(self, component: Hashable | None = None) -> Points:
         """The entries of a component of the first axis, to loop over."""
         if self.axis is None:
             raise KeyError("A tree without axes has no points.")
         return self.axis.points(component)
 
     @staticmethod
-    def component(axis: Axis, key: Any) -> Any:
+    def component(axis: Axis, key: Hashable) -> Any:
         """The key of a component of an axis; None stands for that of the only one."""
         return axis.keys[0] if key is None and len(axis.keys) == 1 else axis.component(key).key
 
@@ -142,7 +145,7 @@ class AxisTree:
             yield c
             node = c.sub
 
-    def extent(self, path: Mapping[Any, Any], label: Any) -> Expression:
+    def extent(self, path: Mapping[Any, Any], label: Hashable) -> Expression:
         """How many entries an axis has on a path: a constant, or an expression of the indices above."""
         for c in self.on_path(self.path(path)):
             if c.label == label:
@@ -196,7 +199,7 @@ class AxisTree:
             raise TypeError(f"Indices along {label!r} are integers, not {given.dtype.name} numbers.")
         return given.astype(self.index_dtype, copy=False)
 
-    def stride(self, path: Mapping[Any, Any] | None, label: Any) -> int | None:
+    def stride(self, path: Mapping[Any, Any] | None, label: Hashable) -> int | None:
         """How far apart neighbours along an axis lie, where that is the same everywhere; else None."""
         return step_along(self.layout(path), label)
 
@@ -237,7 +240,7 @@ class AxisTree:
         indices = self.domain(path).indices
         return path, {label: int(i[entry[offset]]) for label, i in indices.items()}
 
-    def section(self, component: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def section(self, component: Hashable | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Where the data of each point of the first axis begin, and how many there are: a section of PETSc's.
 
         >>> from mirabelle import meshdata as md
@@ -265,7 +268,7 @@ class AxisTree:
 
     # Parts
 
-    def select(self, index: Mapping[Any, Any]) -> Any:
+    def select(self, index: Mapping[Any, Any]) -> Selection:
         """A part: by component, slice, subset, integer and region along labelled axes. See `md.Selection`.
 
         >>> from mirabelle import meshdata as md
@@ -277,7 +280,7 @@ class AxisTree:
 
         return select(self, index)
 
-    def arrangement(self, order: AxisTree) -> Any:
+    def arrangement(self, order: AxisTree) -> Selection:
         """All entries in the order of another tree with the same leaves, as a selection."""
         from mirabelle.arraytypes.meshdata.treeindex import arrangement
 
@@ -290,7 +293,7 @@ class AxisTree:
         """The part of storage of each region; of combinations, where axes within each other are divided."""
         return {} if self.axis is None or not divided(self._laid) else dict(self._divided[1])
 
-    def region(self, *names: Any) -> slice:
+    def region(self, *names: Hashable) -> slice:
         """The part of storage of a region, or of one within another."""
         found = self.regions
         if names not in found:

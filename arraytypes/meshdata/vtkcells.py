@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import math
+import os
 from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.distributed.agreement import on_all, on_root
 from mirabelle.arraytypes.io import replacing
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 # VTK's numbers of the linear cell and of the Lagrange cell. Not all readers know Lagrange cells of order 1.
 LINEAR = {"interval": 3, "triangle": 5, "quadrilateral": 9, "tetrahedron": 10, "hexahedron": 12, "prism": 13}
@@ -82,7 +86,12 @@ def _simplex(corners: list[np.ndarray], n: int) -> Iterator[np.ndarray]:
 
 
 def write_vtk_cells(
-    path: Any, shape: str, order: int, positions: Any, fields: Mapping[str, Any], time: float = 0.0
+    path: str | os.PathLike[str],
+    shape: str,
+    order: int,
+    positions: ArrayLike,
+    fields: Mapping[str, ArrayLike],
+    time: float = 0.0,
 ) -> Path:
     """Write cells of one shape, which are polynomials of an order, as an XML file of VTK (.vtu).
 

@@ -81,7 +81,7 @@ class Compiled:
         self,
         f: Callable[..., Any],
         static: Iterable[str] = (),
-        passes: Any = None,
+        passes: str | Iterable[str | Callable[..., Any]] | None = None,
         assume_finite: bool = False,
         whole: bool = False,
         schedule: Schedule | None = None,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextvars
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.random.philox import words
 from mirabelle.dispatch.forks import ForkLock
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Seed
 
 _KEYS = 1 << 64
 _CALLS = 1 << 64
@@ -37,7 +40,7 @@ class Philox:
     __module__ = "mirabelle.random"
     __slots__ = ("_call", "_children", "_key", "_lock", "_program")
 
-    def __init__(self, seed: Any = None, *, key: int | None = None, call: int = 0) -> None:
+    def __init__(self, seed: Seed = None, *, key: int | None = None, call: int = 0) -> None:
         # The program it is made in, if it is the same one each time that runs.
         self._program = compiling.get() if key is not None or seed is not None else None
         if key is None:

@@ -22,7 +22,7 @@ from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.dispatch import verbs
 
 if TYPE_CHECKING:
-    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike, Out, ShapeLike
 
 
 def _is(x: Any, value: float) -> bool:
@@ -93,7 +93,7 @@ class Continuous(Core):
         return self._deliver(r, self._draw(r, "exponential", float_dtype(dtype, r.out, "standard_exponential")))
 
     def standard_gamma(
-        self, shape: Any, size: ShapeLike | None = None, dtype: DTypeLike = None, out: Out = None
+        self, shape: ArrayLike, size: ShapeLike | None = None, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Gamma numbers of a shape, and scale 1.
 
@@ -111,8 +111,8 @@ class Continuous(Core):
 
     def uniform(
         self,
-        low: Any = 0.0,
-        high: Any = 1.0,
+        low: ArrayLike = 0.0,
+        high: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -127,18 +127,18 @@ class Continuous(Core):
         """
         r = self._request(size, out, low=low, high=high)
         d = float_dtype(dtype, r.out, "uniform")
-        low, high = r.parameters
-        width = high - low
+        begin, end = r.parameters
+        width = end - begin
         if not all_of(verbs.isfinite(width) if isinstance(width, AbstractArray) else math.isfinite(width)):
             raise OverflowError("high - low range exceeds valid bounds: it is no finite number.")
         not_negative("high - low", width)
-        return self._deliver(r, _placed(self._draw(r, "uniform", d), low, width), d)
+        return self._deliver(r, _placed(self._draw(r, "uniform", d), begin, width), d)
 
     def triangular(
         self,
-        left: Any,
-        mode: Any,
-        right: Any,
+        left: ArrayLike,
+        mode: ArrayLike,
+        right: ArrayLike,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -147,26 +147,26 @@ class Continuous(Core):
         """Numbers from [left, right] with a density that rises to `mode` and falls from there."""
         r = self._request(size, out, left=left, mode=mode, right=right)
         d = float_dtype(dtype, r.out, "triangular")
-        left, mode, right = r.parameters
+        begin, top, end = r.parameters
         for wrong, text in (
-            (left > mode, "left > mode"),
-            (mode > right, "mode > right"),
-            (left == right, "left == right"),
+            (begin > top, "left > mode"),
+            (top > end, "mode > right"),
+            (begin == end, "left == right"),
         ):
             if any_of(wrong):
                 raise ValueError(f"{text}: the corners of a triangular distribution go from left to right.")
         u = self._draw(r, "uniform", d)
-        width = right - left
-        rising = left + verbs.sqrt(u * (width * (mode - left)))
-        falling = right - verbs.sqrt((1.0 - u) * (width * (right - mode)))
-        return self._deliver(r, verbs.where(u * width <= mode - left, rising, falling), d)
+        width = end - begin
+        rising = begin + verbs.sqrt(u * (width * (top - begin)))
+        falling = end - verbs.sqrt((1.0 - u) * (width * (end - top)))
+        return self._deliver(r, verbs.where(u * width <= top - begin, rising, falling), d)
 
     # From normal numbers
 
     def normal(
         self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -184,8 +184,8 @@ class Continuous(Core):
 
     def lognormal(
         self,
-        mean: Any = 0.0,
-        sigma: Any = 1.0,
+        mean: ArrayLike = 0.0,
+        sigma: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -198,24 +198,30 @@ class Continuous(Core):
         return self._deliver(r, verbs.exp(_placed(self._draw(r, "normal", d), *r.parameters)), d)
 
     def wald(
-        self, mean: Any, scale: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self,
+        mean: ArrayLike,
+        scale: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
     ) -> AbstractArray:
         """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
         r = self._request(size, out, mean=mean, scale=scale)
         d = float_dtype(dtype, r.out, "wald")
-        mean, scale = r.parameters
-        positive("mean", mean)
-        positive("scale", scale)
+        center, shape = r.parameters
+        positive("mean", center)
+        positive("scale", shape)
         # Michael, Schucany and Haas 1976; the smaller root of the quadratic without cancellation.
-        y = verbs.square(self._draw(r, "normal", d)) * (mean / (2.0 * scale))
+        y = verbs.square(self._draw(r, "normal", d)) * (center / (2.0 * shape))
         root = 1.0 / (1.0 + y + verbs.sqrt(y * (y + 2.0)))
         u = self._draw(r, "uniform", d)
-        return self._deliver(r, verbs.where(u * (1.0 + root) <= 1.0, root, 1.0 / root) * mean, d)
+        return self._deliver(r, verbs.where(u * (1.0 + root) <= 1.0, root, 1.0 / root) * center, d)
 
     # From exponential numbers
 
     def exponential(
-        self, scale: Any = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Exponential numbers of mean `scale`.
 
@@ -230,7 +236,7 @@ class Continuous(Core):
         return self._deliver(r, _placed(self._draw(r, "exponential", d), 0.0, *r.parameters), d)
 
     def rayleigh(
-        self, scale: Any = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """The length of a vector of two normal components of deviation `scale`."""
         r = self._request(size, out, scale=scale)
@@ -240,20 +246,20 @@ class Continuous(Core):
         return self._deliver(r, _placed(x, 0.0, *r.parameters), d)
 
     def weibull(
-        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, a: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Weibull numbers of a shape `a`, and scale 1."""
         r = self._request(size, out, a=a)
         d = float_dtype(dtype, r.out, "weibull")
         not_negative("a", *r.parameters)
         x = self._draw(r, "exponential", d)
-        (a,) = r.parameters
-        if not isinstance(a, AbstractArray):
-            return self._deliver(r, x * 0.0 if a == 0 else _power(x, 1.0 / a), d)
-        return self._deliver(r, verbs.where(a == 0, 0.0, verbs.pow(x, 1.0 / a)), d)
+        (shape,) = r.parameters
+        if not isinstance(shape, AbstractArray):
+            return self._deliver(r, x * 0.0 if shape == 0 else _power(x, 1.0 / shape), d)
+        return self._deliver(r, verbs.where(shape == 0, 0.0, verbs.pow(x, 1.0 / shape)), d)
 
     def pareto(
-        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, a: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Pareto numbers of the second kind (Lomax): they begin at 0. Add 1 for the first kind."""
         r = self._request(size, out, a=a)
@@ -262,7 +268,7 @@ class Continuous(Core):
         return self._deliver(r, verbs.expm1(self._draw(r, "exponential", d) / r.parameters[0]), d)
 
     def power(
-        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, a: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Numbers from [0, 1] with the density a x**(a - 1)."""
         r = self._request(size, out, a=a)
@@ -273,8 +279,8 @@ class Continuous(Core):
 
     def gumbel(
         self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -287,8 +293,8 @@ class Continuous(Core):
 
     def laplace(
         self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -301,8 +307,8 @@ class Continuous(Core):
 
     def logistic(
         self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -326,8 +332,8 @@ class Continuous(Core):
 
     def gamma(
         self,
-        shape: Any,
-        scale: Any = 1.0,
+        shape: ArrayLike,
+        scale: ArrayLike = 1.0,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -348,7 +354,13 @@ class Continuous(Core):
         return self._deliver(r, _placed(self._draw(r, "gamma", d, shape), 0.0, scale), d)
 
     def beta(
-        self, a: Any, b: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
     ) -> AbstractArray:
         """Beta numbers: what part of two gamma numbers of shapes `a` and `b` the first is."""
         r = self._request(size, out, a=a, b=b)
@@ -363,7 +375,7 @@ class Continuous(Core):
         return self._deliver(r, 1.0 / (1.0 + verbs.exp(y - x)), d)
 
     def chisquare(
-        self, df: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, df: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """The sum of the squares of `df` normal numbers."""
         r = self._request(size, out, df=df)
@@ -376,7 +388,13 @@ class Continuous(Core):
         return self._draw(r, "gamma", None, df / 2.0) * 2.0
 
     def noncentral_chisquare(
-        self, df: Any, nonc: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self,
+        df: ArrayLike,
+        nonc: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
     ) -> AbstractArray:
         """The sum of the squares of `df` normal numbers whose means are not 0: `nonc` is the sum of theirs."""
         r = self._request(size, out, df=df, nonc=nonc)
@@ -394,7 +412,13 @@ class Continuous(Core):
         return self._chisquare(r, 2.0 * pairs + df)
 
     def f(
-        self, dfnum: Any, dfden: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self,
+        dfnum: ArrayLike,
+        dfden: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
     ) -> AbstractArray:
         """The quotient of two chi-square numbers, each divided by its degrees of freedom."""
         r = self._request(size, out, dfnum=dfnum, dfden=dfden)
@@ -406,9 +430,9 @@ class Continuous(Core):
 
     def noncentral_f(
         self,
-        dfnum: Any,
-        dfden: Any,
-        nonc: Any,
+        dfnum: ArrayLike,
+        dfden: ArrayLike,
+        nonc: ArrayLike,
         size: ShapeLike | None = None,
         *,
         dtype: DTypeLike = None,
@@ -425,7 +449,7 @@ class Continuous(Core):
         return self._deliver(r, x / (self._chisquare(r, dfden) * dfnum), d)
 
     def standard_t(
-        self, df: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, df: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Student's t of `df` degrees of freedom.
 
@@ -435,17 +459,23 @@ class Continuous(Core):
         """
         r = self._request(size, out, df=df)
         d = float_dtype(dtype, r.out, "standard_t")
-        (df,) = r.parameters
-        positive("df", df)
-        finite("df", df)
+        (freedom,) = r.parameters
+        positive("df", freedom)
+        finite("df", freedom)
         x = self._draw(r, "normal")
-        half = df / 2.0
+        half = freedom / 2.0
         return self._deliver(r, x * verbs.sqrt(half / self._draw(r, "gamma", None, half)), d)
 
     # Of the circle
 
     def vonmises(
-        self, mu: Any, kappa: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self,
+        mu: ArrayLike,
+        kappa: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
     ) -> AbstractArray:
         """Angles from [-π, π] around `mu`: the normal distribution of the circle."""
         r = self._request(size, out, mu=mu, kappa=kappa)

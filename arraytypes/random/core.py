@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from mirabelle.arraytypes.random.checks import output_shape, parameter
 from mirabelle.arraytypes.random.filling import Piece
 from mirabelle.arraytypes.random.samplers import TABLE
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device
 
 # The dtypes that samplers know by a suffix.
 _SINGLE = np.dtype(np.float32)
@@ -44,7 +47,7 @@ class Core:
 
     __slots__ = ("_bits", "_device", "_piece")
 
-    def __init__(self, bits: Philox, device: Any = None, piece: Piece | None = None) -> None:
+    def __init__(self, bits: Philox, device: Device | None = None, piece: Piece | None = None) -> None:
         self._bits = bits
         self._device = None if device is None else maker_of(device)
         self._piece = piece

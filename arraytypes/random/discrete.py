@@ -15,7 +15,7 @@ from mirabelle.arraytypes.random.core import Core
 from mirabelle.dispatch import verbs
 
 if TYPE_CHECKING:
-    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike, Out, ShapeLike
 
 _INT64 = np.dtype(np.int64)
 _LARGEST = 9223372036854774784.0  # the largest double that is an int64
@@ -30,8 +30,8 @@ class Discrete(Core):
 
     def integers(
         self,
-        low: Any,
-        high: Any = None,
+        low: ArrayLike,
+        high: ArrayLike | None = None,
         size: ShapeLike | None = None,
         dtype: DTypeLike = None,
         endpoint: bool = False,
@@ -95,7 +95,7 @@ class Discrete(Core):
         count = end - start + np.uint64(1) if endpoint else end - start
         return self._draw(r, "bounded_each", d, start, count)
 
-    def poisson(self, lam: Any = 1.0, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
+    def poisson(self, lam: ArrayLike = 1.0, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """How many events of a mean number `lam` happen.
 
         >>> import mirabelle as mb
@@ -113,7 +113,9 @@ class Discrete(Core):
             raise ValueError(f"lam value too large: it is at most {_LARGEST_MEAN:g}.")
         finite("lam", lam)
 
-    def binomial(self, n: Any, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
+    def binomial(
+        self, n: ArrayLike, p: ArrayLike, size: ShapeLike | None = None, *, out: Out = None
+    ) -> AbstractArray:
         """How many of `n` trials succeed, each with probability `p`.
 
         >>> import mirabelle as mb
@@ -122,26 +124,28 @@ class Discrete(Core):
         True
         """
         r = self._request(size, out, ("n",), n=n, p=p)
-        n, p = r.parameters
-        n = integer("n", n)
-        not_negative("n", n)
-        probability("p", p)
-        return self._deliver(r, self._draw(r, "binomial", None, n, p))
+        trials, chance = r.parameters
+        trials = integer("n", trials)
+        not_negative("n", trials)
+        probability("p", chance)
+        return self._deliver(r, self._draw(r, "binomial", None, trials, chance))
 
     def negative_binomial(
-        self, n: Any, p: Any, size: ShapeLike | None = None, *, out: Out = None
+        self, n: ArrayLike, p: ArrayLike, size: ShapeLike | None = None, *, out: Out = None
     ) -> AbstractArray:
         """How many trials fail before `n` succeed, each with probability `p`."""
         r = self._request(size, out, n=n, p=p)
-        n, p = r.parameters
-        positive("n", n)
-        finite("n", n)
-        probability("p", p, zero=False)
-        mean = self._draw(r, "gamma", np.dtype(np.float64), n, shape=r.shape) * ((1.0 - p) / p)
+        successes, chance = r.parameters
+        positive("n", successes)
+        finite("n", successes)
+        probability("p", chance, zero=False)
+        mean = self._draw(r, "gamma", np.dtype(np.float64), successes, shape=r.shape) * (
+            (1.0 - chance) / chance
+        )
         self._check_mean(mean)
         return self._deliver(r, self._draw(r, "poisson", None, mean))
 
-    def geometric(self, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
+    def geometric(self, p: ArrayLike, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """How many trials it takes to succeed once, each with probability `p`.
 
         >>> import mirabelle as mb
@@ -149,16 +153,22 @@ class Discrete(Core):
         [1 1 1]
         """
         r = self._request(size, out, p=p)
-        (p,) = r.parameters
-        probability("p", p, zero=False)
-        if isinstance(p, AbstractArray):
-            rate = verbs.negative(verbs.log1p(verbs.negative(p)))
+        (chance,) = r.parameters
+        probability("p", chance, zero=False)
+        if isinstance(chance, AbstractArray):
+            rate = verbs.negative(verbs.log1p(verbs.negative(chance)))
         else:
-            rate = -math.log1p(-p) if p < 1 else math.inf
+            rate = -math.log1p(-chance) if chance < 1 else math.inf
         return self._deliver(r, _counted(verbs.ceil(self._draw(r, "exponential") / rate), 1))
 
     def hypergeometric(
-        self, ngood: Any, nbad: Any, nsample: Any, size: ShapeLike | None = None, *, out: Out = None
+        self,
+        ngood: ArrayLike,
+        nbad: ArrayLike,
+        nsample: ArrayLike,
+        size: ShapeLike | None = None,
+        *,
+        out: Out = None,
     ) -> AbstractArray:
         """How many good ones are among `nsample` drawn, without putting back, from good and bad ones."""
         names = ("ngood", "nbad", "nsample")
@@ -172,27 +182,27 @@ class Discrete(Core):
             raise ValueError("ngood + nbad < nsample: more are drawn than there are.")
         return self._deliver(r, self._draw(r, "hypergeometric", None, good, bad, sample))
 
-    def logseries(self, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
+    def logseries(self, p: ArrayLike, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """Logarithmic series numbers: k with a probability in proportion to p**k / k."""
         r = self._request(size, out, p=p)
-        (p,) = r.parameters
-        probability("p", p, one=False)
+        (share,) = r.parameters
+        probability("p", share, one=False)
         # Kemp 1981: geometric, with a chance that is random itself.
-        rate = verbs.log1p(verbs.negative(p)) if isinstance(p, AbstractArray) else math.log1p(-p)
+        rate = verbs.log1p(verbs.negative(share)) if isinstance(share, AbstractArray) else math.log1p(-share)
         u = 1.0 - self._draw(r, "uniform", shape=r.shape)
         minus_log = self._draw(r, "exponential", shape=r.shape)
         chance = verbs.negative(verbs.expm1(u * rate))
         k = 1.0 + verbs.floor(minus_log / verbs.negative(verbs.log(chance)))
         return self._deliver(r, _counted(k, 1))
 
-    def zipf(self, a: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
+    def zipf(self, a: ArrayLike, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """Zipf numbers: k with a probability in proportion to k**-a, for a > 1."""
         r = self._request(size, out, a=a)
-        (a,) = r.parameters
-        if any_of(a <= 1):
+        (exponent,) = r.parameters
+        if any_of(exponent <= 1):
             raise ValueError("a <= 1: the exponent of a Zipf distribution is more than 1.")
-        finite("a", a)
-        return self._deliver(r, self._draw(r, "zipf", None, a))
+        finite("a", exponent)
+        return self._deliver(r, self._draw(r, "zipf", None, exponent))
 
 
 def _wrapped(x: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes.dense import as_shape
 from mirabelle.arraytypes.makers import creates
@@ -15,6 +15,10 @@ from mirabelle.arraytypes.random.filling import Piece
 from mirabelle.arraytypes.random.multivariate import Multivariate
 from mirabelle.arraytypes.random.sequences import Sequences
 from mirabelle.dispatch.misuse import explained
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import Device, Seed, ShapeLike
 
 # What `fill` may be asked for.
 _FILLS = frozenset(
@@ -49,10 +53,10 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
     __module__ = "mirabelle.random"
     __slots__ = ()
 
-    def __init__(self, seed: Any = None, device: Any = None) -> None:
+    def __init__(self, seed: Seed = None, device: Device | None = None) -> None:
         super().__init__(seed if isinstance(seed, Philox) else Philox(seed), device)
 
-    def fill(self, x: Any, distribution: str = "random", *args: Any, **kwargs: Any) -> Any:
+    def fill(self, x: AbstractArray, distribution: str = "random", *args: Any, **kwargs: Any) -> AbstractArray:
         """Overwrite an array with numbers of a distribution, given by the name of its method.
 
         >>> import mirabelle as mb
@@ -67,7 +71,7 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
             )
         return getattr(self, distribution)(*args, out=x, **kwargs)
 
-    def piece(self, offset: Any, total: Any) -> Generator:
+    def piece(self, offset: ShapeLike, total: ShapeLike) -> Generator:
         """A generator for a block of a larger array: it makes the numbers that the whole would have there.
 
         `offset` is where the block begins, `total` the shape of the whole; `size` is then the shape of the
@@ -123,7 +127,7 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
 
 
 @explained
-def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
+def default_rng(seed: Seed | Generator = None, *, device: Device | None = None) -> Generator:
     """A generator of a seed: an integer, several, a SeedSequence, a `Philox`, or None for the system's.
 
     A Generator is returned as it is, or with another device.

@@ -25,7 +25,7 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import broadcast_shapes
 
 if TYPE_CHECKING:
-    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike, Out, ShapeLike
 
 _INT64 = np.dtype(np.int64)
 
@@ -40,7 +40,7 @@ class Multivariate(Core):
     __slots__ = ()
 
     def dirichlet(
-        self, alpha: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+        self, alpha: ArrayLike, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
     ) -> AbstractArray:
         """Probabilities that sum to 1: the shares of gamma numbers of shapes `alpha`.
 
@@ -50,19 +50,19 @@ class Multivariate(Core):
         ((4, 3), True)
         """
         r = self._request(None, out)
-        alpha = self._vector(r, "alpha", alpha)
-        finite("alpha", alpha)
+        weights = self._vector(r, "alpha", alpha)
+        finite("alpha", weights)
         d = float_dtype(dtype, r.out, "dirichlet")
-        self._shaped(r, size, alpha.shape[0])
+        self._shaped(r, size, weights.shape[0])
         # By logarithms: gamma numbers of small shapes are too small for a number.
-        logs = self._draw(r, "log_gamma", None, alpha)
+        logs = self._draw(r, "log_gamma", None, weights)
         shares = verbs.exp(logs - verbs.max(logs, axis=-1, keepdims=True))
         return self._deliver(r, shares / verbs.sum(shares, axis=-1, keepdims=True), d)
 
     def multivariate_normal(
         self,
-        mean: Any,
-        cov: Any,
+        mean: ArrayLike,
+        cov: ArrayLike,
         size: ShapeLike | None = None,
         check_valid: str = "warn",
         tol: float = 1e-8,
@@ -83,21 +83,21 @@ class Multivariate(Core):
         if check_valid not in ("warn", "raise", "ignore"):
             raise ValueError(f'check_valid is "warn", "raise" or "ignore", not {check_valid!r}.')
         r = self._request(None, out)
-        mean = self._vector(r, "mean", mean)
+        center = self._vector(r, "mean", mean)
         d = float_dtype(dtype, r.out, "multivariate_normal")
-        n = mean.shape[0]
-        cov = parameter(r.family, "cov", cov)
-        if getattr(cov, "shape", ()) != (n, n):
-            shape = getattr(cov, "shape", ())
+        n = center.shape[0]
+        covariance = parameter(r.family, "cov", cov)
+        if getattr(covariance, "shape", ()) != (n, n):
+            shape = getattr(covariance, "shape", ())
             raise ValueError(
                 f"mean and cov must have same length: mean has {n} components, cov is of shape {shape}."
             )
         self._shaped(r, size, n)
-        factor = _factor(cov, method, check_valid, tol)
-        return self._deliver(r, verbs.matmul(self._draw(r, "normal", None), factor) + mean, d)
+        factor = _factor(covariance, method, check_valid, tol)
+        return self._deliver(r, verbs.matmul(self._draw(r, "normal", None), factor) + center, d)
 
     def multinomial(
-        self, n: Any, pvals: Any, size: ShapeLike | None = None, *, out: Out = None
+        self, n: ArrayLike, pvals: ArrayLike, size: ShapeLike | None = None, *, out: Out = None
     ) -> AbstractArray:
         """How often each of several outcomes happens in `n` experiments; `pvals` are their probabilities.
 
@@ -108,9 +108,9 @@ class Multivariate(Core):
         ((4, 3), None)
         """
         r = self._request(None, out, ("n",), n=n, pvals=pvals)
-        n, p = r.parameters
-        n = integer("n", n)
-        not_negative("n", n)
+        trials, p = r.parameters
+        trials = integer("n", trials)
+        not_negative("n", trials)
         if not isinstance(p, AbstractArray) or not p.ndim or not p.shape[-1]:
             raise ValueError("pvals holds the probabilities of at least one outcome: give a list or an array.")
         if not all_of((p >= 0.0) & (p <= 1.0)):
@@ -118,10 +118,10 @@ class Multivariate(Core):
         if any_of(verbs.sum(p[..., :-1], axis=-1) > 1.0 + 1e-12):
             raise ValueError("sum(pvals[:-1]) > 1.0: the probabilities of all outcomes sum to 1.")
         # One outcome after the other: a binomial part of what is left.
-        shape = self._batch(r, size, p.shape[:-1], n)
+        shape = self._batch(r, size, p.shape[:-1], trials)
         rest = 1.0 - (verbs.accumulate(p, "add", axis=-1) - p)  # of the probability, before each outcome
         share = verbs.where(p < rest, p / verbs.where(rest > 0.0, rest, 1.0), 1.0)
-        left = n
+        left = trials
         counts = []
         for k in range(p.shape[-1] - 1):
             counts.append(self._draw(r, "binomial", None, left, share[..., k], shape=shape))
@@ -130,8 +130,8 @@ class Multivariate(Core):
 
     def multivariate_hypergeometric(
         self,
-        colors: Any,
-        nsample: Any,
+        colors: ArrayLike,
+        nsample: ArrayLike,
         size: ShapeLike | None = None,
         method: str = "marginals",
         *,

@@ -24,7 +24,7 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
 if TYPE_CHECKING:
-    from mirabelle.arraytypes.annotations import Out, ShapeLike
+    from mirabelle.arraytypes.annotations import ArrayLike, Out, ShapeLike
 
 _UINT64 = np.dtype(np.uint64)
 # Of more elements than this, a few are drawn one by one and not by sorting all.
@@ -38,10 +38,10 @@ class Sequences(Core):
 
     def choice(
         self,
-        a: Any,
+        a: ArrayLike,
         size: ShapeLike | None = None,
         replace: bool = True,
-        p: Any = None,
+        p: ArrayLike | None = None,
         axis: int = 0,
         shuffle: bool = True,
     ) -> AbstractArray:
@@ -140,7 +140,7 @@ class Sequences(Core):
             found = found[np.sort(first)]
         return wrap(r.family, Leaf(r.family._upload(found[:drawn])))
 
-    def permutation(self, x: Any, axis: int = 0) -> AbstractArray:
+    def permutation(self, x: ArrayLike, axis: int = 0) -> AbstractArray:
         """The integers below `x` in a random order, or a copy of an array shuffled along an axis.
 
         >>> import mirabelle as mb
@@ -157,7 +157,7 @@ class Sequences(Core):
             return self._deliver(r, order)
         return verbs.copy(pool[(*[slice(None)] * axis, order)])
 
-    def shuffle(self, x: Any, axis: int = 0) -> None:
+    def shuffle(self, x: AbstractArray | np.ndarray | MutableSequence[Any], axis: int = 0) -> None:
         """Put the slices of `x` along an axis in a random order, in place. `x` may be a list.
 
         >>> import mirabelle as mb
@@ -175,12 +175,12 @@ class Sequences(Core):
         if not isinstance(x, (AbstractArray, np.ndarray)):
             raise TypeError(f"shuffle changes an array or a list, and {type(x).__name__} is neither.")
         self._whole("shuffle")
-        x = self._destination(x)
-        if not x.ndim:
+        array = self._destination(x)
+        if not array.ndim:
             raise TypeError("An array of no dimensions has nothing to shuffle.")
-        verbs.assign(x, self.permutation(x, axis=axis))
+        verbs.assign(array, self.permutation(array, axis=axis))
 
-    def permuted(self, x: Any, *, axis: int | None = None, out: Out = None) -> AbstractArray:
+    def permuted(self, x: ArrayLike, *, axis: int | None = None, out: Out = None) -> AbstractArray:
         """A copy of `x` in which each slice along an axis is shuffled by itself (all elements, for None).
 
         >>> import mirabelle as mb
@@ -191,23 +191,22 @@ class Sequences(Core):
         from mirabelle.arraytypes.functions.picking import take_along_axis
 
         self._whole("permuted")
-        if not isinstance(x, AbstractArray):
-            x = (
-                as_array(x)
-                if isinstance(x, np.ndarray)
-                else parameter(self._maker().family, "x", x, whole=True)
-            )
+        array: Any = x
+        if isinstance(x, np.ndarray):
+            array = as_array(x)
+        elif not isinstance(x, AbstractArray):
+            array = parameter(self._maker().family, "x", x, whole=True)
         out = None if out is None else self._destination(out)
-        if out is not None and out.shape != x.shape:
-            raise ValueError(f"out must have the same shape as x: {out.shape} is not {x.shape}.")
+        if out is not None and out.shape != array.shape:
+            raise ValueError(f"out must have the same shape as x: {out.shape} is not {array.shape}.")
         if axis is None:
-            made = verbs.reshape(self.permutation(verbs.reshape(x, (-1,))), x.shape)
+            made = verbs.reshape(self.permutation(verbs.reshape(array, (-1,))), array.shape)
         else:
-            (axis,) = normal_axes(axis, x.ndim)
-            r = Request(leaf_family(type(x)), None, [], x.shape)
+            (axis,) = normal_axes(axis, array.ndim)
+            r = Request(leaf_family(type(array)), None, [], array.shape)
             keys = self._draw(r, "words_8")
             order = library.call("argsort", keys, axis=axis, kind="stable")
-            made = verbs.copy(take_along_axis(x, order, axis=axis))
+            made = verbs.copy(take_along_axis(array, order, axis=axis))
         return made if out is None else verbs.assign(out, made, casting="same_kind")
 
     def bytes(self, length: int) -> bytes:

@@ -556,7 +556,7 @@ def power_method(base: type, exponent: type) -> Any:
     def power(x: Any, n: int) -> Any:
         # A literal small power is multiplications: faster, and as exact as pow.
         if n == 2:
-            return verbs.square(x)
+            return verbs.square.operator(x)
         if kind == "b" and n >= 0:
             return build(x, n)
         if n == 3 and products:

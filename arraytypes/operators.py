@@ -163,7 +163,9 @@ class Operators:
         __imatmul__ = _inplace(verbs.matmul)
 
         def __pow__(self, other: Any, /) -> Any:
-            return verbs.sqrt(self) if _is_root(self, other) else verbs.pow.operator(self, other)
+            if type(other) is float and _is_root(self, other):
+                return verbs.sqrt(self)
+            return verbs.pow.operator(self, other)
 
         def __ipow__(self, other: Any, /) -> Any:
             if _is_root(self, other) and (self.ndim or not self._is_number()):

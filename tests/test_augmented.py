@@ -186,3 +186,47 @@ def test_results_without_axes_are_numbers_everywhere(name, family):
         held, before = t, mb.to_numpy(t).item()
         t += 1
         assert mb.to_numpy(held).item() == before and mb.to_numpy(t).item() == before + 1, way
+
+
+def test_parts_that_are_updated_where_they_are():
+    """Few elements are computed in place, if nobody else reads them, and assigning is ours."""
+    x = mb.HostArray(np.arange(8.0))
+    where = x._node.view.ctypes.data
+    x[2:5] += 1.0
+    x[:] *= x
+    x[1:4] -= x[4:7]
+    x[::-1] /= 2.0
+    assert x._node.view.ctypes.data == where
+    wanted = np.arange(8.0)
+    wanted[2:5] += 1.0
+    wanted[:] *= wanted
+    wanted[1:4] -= wanted[4:7]
+    wanted[::-1] /= 2.0
+    np.testing.assert_array_equal(mb.to_numpy(x), wanted)
+    # What overlaps, what others read, and what others have.
+    part, sums, old, snapshot = x[1:], mb.sum(x), x * 2.0, np.asarray(x)
+    x[1:] += x[:-1]
+    assert part._parent is x and float(sums) == wanted.sum()
+    np.testing.assert_array_equal(snapshot, wanted)
+    np.testing.assert_array_equal(mb.to_numpy(old), wanted * 2.0)
+    wanted[1:] += wanted[:-1].copy()
+    np.testing.assert_array_equal(mb.to_numpy(x), wanted)
+    with pytest.raises(ValueError, match="broadcast"):
+        x[1:3] += mb.ones(3)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        mb.HostArray([1, 2, 3])[:2] += mb.HostArray([0.5, 0.5])
+
+
+def test_an_override_of_assigning_sees_updates_of_parts():
+    seen = []
+
+    def assign(dest, value, casting="unsafe"):
+        seen.append(dest.shape)
+        return mb.ext.assign.previous(dest, value, casting=casting)
+
+    x = mb.HostArray(np.arange(8.0))
+    x[1:3] += 1.0
+    with mb.override(mb.ext.assign, (mb.AbstractArray, mb.AbstractArray), assign):
+        x[1:3] += 1.0
+    x[1:3] += 1.0
+    assert seen == [(2,)] and mb.to_numpy(x).tolist() == [0, 4, 5, 3, 4, 5, 6, 7]

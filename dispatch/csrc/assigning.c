@@ -86,6 +86,15 @@ put_doubles(int kind, PyObject *value, const Part *target)
            copied(target, &source);
 }
 
+int
+may_put(Leaf *leaf)
+{
+    int ours = adopted(leaf);
+    if (!IS_ARRAY(leaf->view) || (ours ? count_parts(leaf) > 0 : leaf->root != Py_None))
+        return 0;
+    return ours ? may_write(leaf, 0, NULL, 0) : 1;
+}
+
 /* Write a small value into evaluated memory that nobody else reads, or that is shared with others, as `write_small`
    of direct.py does: 1 done, 0 left to Python, -1 somebody interrupts. */
 static int
@@ -97,11 +106,12 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (!unchanged() || version != VERSION_OF(x))
         return PyErr_Occurred() ? -1 : 0;
     Leaf *leaf = (Leaf *)version;
-    int ours = adopted(leaf);
-    if (!IS_ARRAY(leaf->view) || (ours ? count_parts(leaf) > 0 : leaf->root != Py_None))
-        return 0;
+    int done = may_put(leaf);
+    if (done < 1)
+        return done;
     PyArrayObject *view = (PyArrayObject *)leaf->view;
     Part target;
+    done = 0;
     if (!resolve_index(index, view, &target))
         return 0;
     Py_ssize_t size = 1;
@@ -110,9 +120,6 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (size > 4 * state.few)
         return 0;
     Py_ssize_t read = self->kind == PLAIN_NUMBER ? 0 : size * PyArray_ITEMSIZE(view);
-    int alone = ours ? may_write(leaf, 0, NULL, 0) : 1, done = 0;
-    if (alone < 1)
-        return alone;
     if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view))
         done = put_doubles(self->kind, value, &target);
     PyObject *memory = done ? NULL : readable(self->kind, value);

@@ -251,6 +251,40 @@ common_lengths(const Part *parts, int n, npy_intp *dims)
     return nd;
 }
 
+/* The operands of an operation as parts of memory of few elements, each of the dtype that its loop takes: how many dimensions
+   they have together, or -1 where one is none. How many bytes they are is added up. */
+static inline int
+few_in_memory(Builder *self, PyObject *const *args, Part *parts, char (*numbers)[NUMBER_SIZE], PyObject **shapes,
+              Py_ssize_t *read)
+{
+    int axes = 0;
+    for (int i = 0; i < self->arity; i++) {
+        Part *part = &parts[i];
+        if (self->kinds[i] == NUMBER) {
+            part->nd = 0;
+            part->data = numbers[i];
+            if (!as_number(args[i], self->loop.ins[i], numbers[i]))
+                return -1;
+            continue;
+        }
+        PyArrayObject *memory = self->kinds[i] == VERSION ? whole_in_memory(args[i], part, &shapes[i])
+                                : self->kinds[i] == SHOWN ? part_in_memory(args[i], part, &shapes[i])
+                                                          : NULL;
+        if (memory == NULL || PyArray_DESCR(memory) != self->loop.ins[i] || !PyArray_ISALIGNED(memory))
+            return -1;
+        if (part->nd == 0) {
+            *read += i && parts[0].data == part->data ? 0 : PyArray_ITEMSIZE(memory);
+            continue;
+        }
+        axes += part->nd;
+        Py_ssize_t size = size_of(part);
+        if (size > state.immediate)
+            return -1;
+        *read += i && shapes[0] != NULL && are_alike(&parts[0], part) ? 0 : size * PyArray_ITEMSIZE(memory);
+    }
+    return axes;
+}
+
 /* What an operation gives of single numbers, or of few elements, in memory: NULL where it is not of such (with an error
    only if somebody interrupts). */
 static PyObject *
@@ -261,34 +295,13 @@ of_few(Builder *self, PyObject *const *args)
     char numbers[2][NUMBER_SIZE];
     const Loop *loop = &self->loop;
     Py_ssize_t read = 0;
-    int n = self->arity, axes = 0;
+    int n = self->arity;
     /* (To ask whether methods changed lets others run.) */
     if (loop->call == NULL || state.immediate < 1 || !unobserved() || !unchanged())
         return NULL;
-    for (int i = 0; i < n; i++) {
-        Part *part = &parts[i];
-        if (self->kinds[i] == NUMBER) {
-            part->nd = 0;
-            part->data = numbers[i];
-            if (!as_number(args[i], loop->ins[i], numbers[i]))
-                return NULL;
-            continue;
-        }
-        PyArrayObject *memory = self->kinds[i] == VERSION ? whole_in_memory(args[i], part, &shapes[i])
-                                : self->kinds[i] == SHOWN ? part_in_memory(args[i], part, &shapes[i])
-                                                          : NULL;
-        if (memory == NULL || PyArray_DESCR(memory) != loop->ins[i] || !PyArray_ISALIGNED(memory))
-            return NULL;
-        if (part->nd == 0) {
-            read += i && parts[0].data == part->data ? 0 : PyArray_ITEMSIZE(memory);
-            continue;
-        }
-        axes += part->nd;
-        Py_ssize_t size = size_of(part);
-        if (size > state.immediate)
-            return NULL;
-        read += i && shapes[0] != NULL && are_alike(&parts[0], part) ? 0 : size * PyArray_ITEMSIZE(memory);
-    }
+    int axes = few_in_memory(self, args, parts, numbers, shapes, &read);
+    if (axes < 0)
+        return NULL;
     if (axes == 0) {
         char number[NUMBER_SIZE], *from[] = {parts[0].data, parts[n - 1].data};
         if (!calculate(self->operation, loop->ins[0], from[0], from[1], number)) {
@@ -321,6 +334,34 @@ of_few(Builder *self, PyObject *const *args)
     Py_XDECREF(shape);
     Py_DECREF(out);
     return leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
+}
+
+int
+built_over(PyObject *callable, PyObject *const *args, Leaf *leaf, PyObject *assign)
+{
+    Builder *self = (Builder *)callable;
+    PyObject *shapes[2] = {NULL, NULL};
+    Part parts[2];
+    char numbers[2][NUMBER_SIZE];
+    Py_ssize_t read = 0;
+    if (Py_TYPE(callable) != builder_type || self->loop.call == NULL || self->arity != 2 || state.immediate < 1 ||
+        self->loop.out != self->loop.ins[0] || (PyObject *)self->loop.out != leaf->dtype || !unobserved())
+        return 0;
+    /* (To ask whether methods changed lets others run, who may give arrays other versions.) */
+    PyObject *whole = PyType_IsSubtype(Py_TYPE(args[0]), state.view) ? SLOT(args[0], state.view_parent) : args[0];
+    if (!unchanged() || !sets_in_c(assign, Py_TYPE(args[0]), self->result) || VERSION_OF(whole) != (PyObject *)leaf)
+        return left_to_python() ? 0 : -1;
+    int axes = few_in_memory(self, args, parts, numbers, shapes, &read);
+    PyArrayObject *memory = (PyArrayObject *)leaf->view;
+    if (axes < 1 || !IS_ARRAY(memory) || !PyArray_ISWRITEABLE(memory))
+        return 0;
+    int may = may_put(leaf);
+    if (may < 1 || !looped_into(&self->loop, 2, parts, &parts[0]))
+        return may < 0 ? -1 : 0;
+    leaf->writes++;
+    Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
+    count_launch(read, size_of(&parts[0]) * PyArray_ITEMSIZE(memory));
+    return 1;
 }
 
 PyObject *

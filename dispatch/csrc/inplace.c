@@ -44,6 +44,23 @@ settle_reader(PyObject *y, Leaf *written)
         compute_few(y);
 }
 
+/* Few elements that nobody else reads are computed where they are: 1 done, 0 left, -1 somebody interrupts, or an error. */
+static int
+written_where_it_is(Inplace *self, PyObject *const *args, Leaf *leaf)
+{
+    PyObject *whole = PyType_IsSubtype(Py_TYPE(args[0]), state.view) ? SLOT(args[0], state.view_parent) : args[0];
+    if (SLOT(whole, state.copy_of) != NULL)
+        return 0;
+    PyObject *builder = method_in_c(self->method, args);
+    if (builder == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(leaf); /* (others may run) */
+    int done = compute_readers((PyObject *)leaf) < 0 ? -1 : built_over(builder, args, leaf, self->assign);
+    Py_DECREF(leaf);
+    Py_DECREF(builder);
+    return done;
+}
+
 static PyObject *
 inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -56,6 +73,9 @@ inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     Leaf *leaf;
     if (!is_own_memory(x, &leaf))
         return PyObject_Vectorcall(self->python, args, flags, NULL);
+    int over = written_where_it_is(self, args, leaf);
+    if (over)
+        return over < 0 ? NULL : Py_NewRef(x);
     settle_reader(args[1], leaf);
     if (PyErr_Occurred())
         return NULL;

@@ -212,12 +212,12 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
 
 /* From the first to behind the last byte that a part shows. */
 static void
-bounds(const Part *part, char **first, char **last)
+bounds(const Part *part, Py_ssize_t item, char **first, char **last)
 {
     *first = *last = part->data;
     for (int d = 0; d < part->nd; d++)
         *(part->strides[d] < 0 ? first : last) += (part->dims[d] - 1) * part->strides[d];
-    *last += sizeof(double);
+    *last += item;
 }
 
 /* Do the elements of a part lie side by side, in C's order? */
@@ -232,57 +232,116 @@ lies_together(const Part *part, Py_ssize_t step)
     return 1;
 }
 
-PyObject *
-looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims)
+/* How an operation steps through parts that are stretched to some lengths. */
+typedef struct {
+    npy_intp along[2][DIMENSIONS];
+    /* Do all lie side by side, or are one number? Does any that is not stretched; does one run down columns? */
+    int together, rows, columns;
+} Steps;
+
+static void
+find_steps(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims, Steps *steps)
 {
-    npy_intp along[2][DIMENSIONS], steps[2], size = 1, at[DIMENSIONS] = {0};
-    char *from[2];
-    int together = 1, columns = 0, rows = 0;
-    for (int d = 0; d < nd; d++)
-        size *= dims[d];
-    if (size < 1 || size > FEW_ELEMENTS)
-        return NULL;
+    steps->together = 1;
+    steps->rows = steps->columns = 0;
     for (int i = 0; i < n; i++) {
         const Part *part = &parts[i];
         Py_ssize_t item = PyDataType_ELSIZE(loop->ins[i]);
         int whole = part->nd == nd && same_lengths(part->dims, dims, nd);
-        from[i] = part->data;
-        steps[i] = whole ? item : 0;
         int beside = whole ? lies_together(part, item) : part->nd == 0;
-        together &= beside;
-        rows |= whole && beside;
+        steps->together &= beside;
+        steps->rows |= whole && beside;
         for (int d = 0; d < nd; d++) {
             int k = d - (nd - part->nd);
-            along[i][d] = k < 0 || part->dims[k] != dims[d] ? 0 : part->strides[k];
+            steps->along[i][d] = k < 0 || part->dims[k] != dims[d] ? 0 : part->strides[k];
         }
-        columns |= whole && nd > 1 && dims[0] > 1 && Py_ABS(part->strides[0]) < Py_ABS(part->strides[nd - 1]);
+        steps->columns |= whole && nd > 1 && dims[0] > 1 && Py_ABS(part->strides[0]) < Py_ABS(part->strides[nd - 1]);
     }
-    /* (Other loops than of one operation may round what lies apart in other ways; and what runs down columns has NumPy's
-       results do so.) */
-    if (!together && (!loop->exact || (columns && !rows)))
-        return NULL;
-    PyArrayObject *out = fresh(nd, dims, loop->out->type_num);
-    if (out == NULL)
-        return NULL;
-    char *to = PyArray_BYTES(out);
-    npy_intp item = PyDataType_ELSIZE(loop->out);
-    if (together) {
-        run_loop(loop, n, from, steps, to, item, size);
-        return (PyObject *)out;
+}
+
+/* An operation, row by row, or at once where all lies together. */
+static void
+run_steps(const Loop *loop, int n, const Part *parts, const Steps *steps, const Part *out)
+{
+    npy_intp at[DIMENSIONS] = {0}, by[2] = {0, 0}, rows = 1, length = out->dims[out->nd - 1];
+    Py_ssize_t item = PyDataType_ELSIZE(loop->out);
+    char *from[] = {parts[0].data, parts[n - 1].data}, *to = out->data;
+    for (int d = 0; d < out->nd - 1; d++)
+        rows *= out->dims[d];
+    if (steps->together && lies_together(out, item)) {
+        for (int i = 0; i < n; i++)
+            by[i] = parts[i].nd ? PyDataType_ELSIZE(loop->ins[i]) : 0;
+        run_loop(loop, n, from, by, to, item, rows * length);
+        return;
     }
-    npy_intp length = dims[nd - 1];
-    for (npy_intp row = 0; row < size / length; row++, to += length * item) {
+    for (npy_intp row = 0; row < rows; row++) {
+        to = out->data;
         for (int i = 0; i < n; i++) {
-            steps[i] = along[i][nd - 1];
+            by[i] = steps->along[i][out->nd - 1];
             from[i] = parts[i].data;
-            for (int d = 0; d < nd - 1; d++)
-                from[i] += at[d] * along[i][d];
         }
-        run_loop(loop, n, from, steps, to, item, length);
-        for (int d = nd - 2; d >= 0 && ++at[d] == dims[d]; d--)
+        for (int d = 0; d < out->nd - 1; d++) {
+            to += at[d] * out->strides[d];
+            for (int i = 0; i < n; i++)
+                from[i] += at[d] * steps->along[i][d];
+        }
+        run_loop(loop, n, from, by, to, out->strides[out->nd - 1], length);
+        for (int d = out->nd - 2; d >= 0 && ++at[d] == out->dims[d]; d--)
             at[d] = 0;
     }
+}
+
+PyObject *
+looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims)
+{
+    npy_intp size = 1;
+    Steps steps;
+    for (int d = 0; d < nd; d++)
+        size *= dims[d];
+    if (size < 1 || size > FEW_ELEMENTS)
+        return NULL;
+    find_steps(loop, n, parts, nd, dims, &steps);
+    /* (Other loops than of one operation may round what lies apart in other ways; and what runs down columns has NumPy's
+       results do so.) */
+    if (!steps.together && (!loop->exact || (steps.columns && !steps.rows)))
+        return NULL;
+    PyArrayObject *out = fresh(nd, dims, loop->out->type_num);
+    Part whole;
+    if (out == NULL || !resolve_index(Py_Ellipsis, out, &whole)) {
+        Py_XDECREF(out);
+        return NULL;
+    }
+    run_steps(loop, n, parts, &steps, &whole);
     return (PyObject *)out;
+}
+
+int
+looped_into(const Loop *loop, int n, const Part *parts, const Part *out)
+{
+    char *first, *last, *start, *end;
+    npy_intp size = 1;
+    Steps steps;
+    for (int d = 0; d < out->nd; d++)
+        size *= out->dims[d];
+    if (out->nd < 1 || size < 1 || size > FEW_ELEMENTS || !loop->exact)
+        return 0;
+    bounds(out, PyDataType_ELSIZE(loop->out), &first, &last);
+    for (int i = 0; i < n; i++) {
+        const Part *part = &parts[i];
+        if (part->nd > out->nd)
+            return 0;
+        for (int d = 0; d < part->nd; d++)
+            if (part->dims[d] != 1 && part->dims[d] != out->dims[d + out->nd - part->nd])
+                return 0;
+        bounds(part, PyDataType_ELSIZE(loop->ins[i]), &start, &end);
+        int same = part->data == out->data && part->nd == out->nd && loop->ins[i] == loop->out &&
+                   same_lengths(part->dims, out->dims, out->nd) && same_lengths(part->strides, out->strides, out->nd);
+        if (!same && first < end && start < last)
+            return 0;
+    }
+    find_steps(loop, n, parts, out->nd, out->dims, &steps);
+    run_steps(loop, n, parts, &steps, out);
+    return 1;
 }
 
 /* Copy doubles from one part to another: 1, or 0 where they may overlap, or NumPy is to do it. */
@@ -300,8 +359,8 @@ copied(const Part *to, const Part *from)
     if (empty)
         return 1;
     char *first, *last, *start, *end;
-    bounds(to, &first, &last);
-    bounds(from, &start, &end);
+    bounds(to, sizeof(double), &first, &last);
+    bounds(from, sizeof(double), &start, &end);
     if (first < end && start < last)
         return 0;
     Py_ssize_t rows = to->nd == 2 ? to->dims[0] : 1, n = to->dims[to->nd - 1];

@@ -252,6 +252,9 @@ resolve_index(PyObject *index, PyArrayObject *a, Part *part)
 double shape_size(PyObject *shape);
 /* What an operation on arrays makes; one that nothing else holds has so many `references`. */
 PyObject *built(PyObject *builder, PyObject *const *args, Py_ssize_t n, Py_ssize_t references);
+/* One on few elements in memory, into the part of a leaf that its first operand shows, if nobody else reads that and
+   assigning is ours: 1 done, 0 left, -1 somebody interrupts. */
+int built_over(PyObject *builder, PyObject *const *args, Leaf *leaf, PyObject *assign);
 /* Are operations written down, for a program? */
 int recorded(void);
 /* The index as a tuple with an ellipsis. */
@@ -300,6 +303,10 @@ void settle_reduced(Reduced *reduced, Leaf *value);
 int unchanged(void);
 /* The method of an operator for operands, if it is written in C: a new reference; NULL, perhaps with an error. */
 PyObject *method_in_c(PyObject *operator, PyObject *const *operands);
+/* Is the method of an operator that assigns a Setter, for operands of two types? (Not, with an error perhaps.) */
+int sets_in_c(PyObject *operator, PyTypeObject *x, PyTypeObject *value);
+/* May a part of a leaf's memory be written where it is, by what reads nothing of it beside that? 1, 0, or -1 with an error. */
+int may_put(Leaf *leaf);
 /* Write a value to what a view shows, or to all of an array, by such a method: 1 done, 0 left to Python, -1 an error. */
 int put_in_part(PyObject *setter, PyObject *view, PyObject *value);
 /* Is nothing going on that wants to know of statements? */
@@ -355,6 +362,8 @@ int find_loop(PyObject *function, PyObject *const *ins, int n, PyObject *out, Lo
 void run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps, char *out, npy_intp step, npy_intp length);
 /* An operation on parts, stretched to some lengths: a new array of NumPy's; NULL, without an error, where it is to do it. */
 PyObject *looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims);
+/* One of the operations of `state.operations` on parts, into another part, which may be one of them: 1 done, 0 left. */
+int looped_into(const Loop *loop, int n, const Part *parts, const Part *out);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
 void copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n);

@@ -26,18 +26,18 @@ typedef struct {
 
 /* Fill an entry: 0, or -1. */
 static int
-look_up(Operator *self, Entry *entry, PyObject *const *args)
+look_up(Operator *self, Entry *entry, PyTypeObject *const *types)
 {
     uint64_t before = state.generation;
     PyObject *key;
     if (self->arity == 1)
-        key = Py_NewRef((PyObject *)Py_TYPE(args[0]));
+        key = Py_NewRef((PyObject *)types[0]);
     else {
         key = PyTuple_New(self->arity);
         if (key == NULL)
             return -1;
         for (int i = 0; i < self->arity; i++)
-            PyTuple_SET_ITEM(key, i, Py_NewRef((PyObject *)Py_TYPE(args[i])));
+            PyTuple_SET_ITEM(key, i, Py_NewRef((PyObject *)types[i]));
     }
     PyObject *call = PyObject_GetItem(self->table, key);
     Py_DECREF(key);
@@ -48,7 +48,7 @@ look_up(Operator *self, Entry *entry, PyObject *const *args)
     /* (To let go of what was there may let others run, who look at the entry: it is whole by then.) */
     Entry old = *entry;
     for (int i = 0; i < self->arity; i++)
-        entry->types[i] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(args[i]));
+        entry->types[i] = (PyTypeObject *)Py_NewRef((PyObject *)types[i]);
     entry->call = in_c ? Py_NewRef(call) : NULL;
     /* (A method may have appeared on the way: then the answer is not kept.) */
     entry->generation = state.generation == before ? before : 0;
@@ -61,29 +61,38 @@ look_up(Operator *self, Entry *entry, PyObject *const *args)
 
 /* Does an entry hold for operands of these types? */
 static int
-is_of(Operator *self, const Entry *entry, PyObject *const *operands)
+is_of(Operator *self, const Entry *entry, PyTypeObject *const *types)
 {
     int same = entry->generation == state.generation;
     for (int i = 0; same && i < self->arity; i++)
-        same = entry->types[i] == Py_TYPE(operands[i]);
+        same = entry->types[i] == types[i];
     return same;
 }
 
-/* The entry for operands, if what they call is written in C; NULL, perhaps with an error. */
-static Entry *
-entry_of(Operator *self, PyObject *const *operands)
+/* The entry for operands of some types, if what they call is written in C; NULL, perhaps with an error. */
+static inline Entry *
+entry_of_types(Operator *self, PyTypeObject *const *types)
 {
     size_t place = 0;
     for (int i = 0; i < self->arity; i++)
-        place = place * 5 + ((size_t)Py_TYPE(operands[i]) >> 6);
+        place = place * 5 + ((size_t)types[i] >> 6);
     Entry *entry = &self->entries[(place ^ place >> 7) % ENTRIES];
-    int same = is_of(self, entry, operands);
+    int same = is_of(self, entry, types);
     if (!same) {
-        if (look_up(self, entry, operands) < 0)
+        if (look_up(self, entry, types) < 0)
             return NULL;
-        same = is_of(self, entry, operands);
+        same = is_of(self, entry, types);
     }
     return same && entry->call != NULL ? entry : NULL;
+}
+
+static inline Entry *
+entry_of(Operator *self, PyObject *const *operands)
+{
+    PyTypeObject *types[MOST];
+    for (int i = 0; i < self->arity; i++)
+        types[i] = Py_TYPE(operands[i]);
+    return entry_of_types(self, types);
 }
 
 PyObject *
@@ -91,6 +100,14 @@ method_in_c(PyObject *operator, PyObject *const *operands)
 {
     Entry *entry = entry_of((Operator *)operator, operands);
     return entry == NULL ? NULL : Py_NewRef(entry->call);
+}
+
+int
+sets_in_c(PyObject *operator, PyTypeObject *x, PyTypeObject *value)
+{
+    PyTypeObject *types[MOST] = {x, value};
+    Entry *entry = ((Operator *)operator)->arity == 2 ? entry_of_types((Operator *)operator, types) : NULL;
+    return entry != NULL && Py_TYPE(entry->call) == setter_type;
 }
 
 static PyObject *

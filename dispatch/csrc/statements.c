@@ -234,10 +234,23 @@ launch(Statement *s, int64_t *block, int64_t rows, int64_t inner)
     return done == NULL ? -1 : 0;
 }
 
+/* As arraytypes/pool.py has it: results of so many bytes are of memory that is kept. */
+#define POOLED (1 << 20)
+
 /* New memory for a result, as an array of NumPy, in the order of Fortran or of C. */
 static PyObject *
 allocated(PyObject *shape, PyObject *dtype, int columns)
 {
+    npy_intp dims[DIMENSIONS];
+    PyArray_Descr *descr = (PyArray_Descr *)dtype;
+    if (PyArray_DescrCheck(dtype) && PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) <= DIMENSIONS &&
+        shape_size(shape) * PyDataType_ELSIZE(descr) < POOLED) {
+        for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(shape); d++)
+            dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+        Py_INCREF(dtype);
+        return PyArray_NewFromDescr(&PyArray_Type, descr, (int)PyTuple_GET_SIZE(shape), dims, NULL, NULL,
+                                    columns ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
+    }
     PyObject *array = PyObject_CallFunction(state.empty, "OOs", shape, dtype, columns ? "F" : "C");
     if (array != NULL && !IS_ARRAY(array)) {
         Py_CLEAR(array);

@@ -384,7 +384,7 @@ class DArray(DenseArray, OfInner[A]):
     def _reshaped(cls, x: Any, shape: tuple[int, ...]) -> Any:
         from mirabelle.arraytypes.distributed.moving import reshaped
 
-        return reshaped(x, shape)
+        return wrap(cls, Leaf(reshaped(verbs.leaf_of(x).view, shape)))
 
     @classmethod
     def joins(cls, other: Any) -> bool:

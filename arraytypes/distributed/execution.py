@@ -297,7 +297,12 @@ def _all_runs(shown: Map, wanted: Partition) -> bool:
 
 
 def scattered_operand(frame: Frame, view: DView) -> Leaf:
-    """The same for a view whose strides go across what processes hold: element by element."""
+    """The same for a view whose strides go across what processes hold: element by element, but if it is all of
+    the memory in another shape."""
+    if view.shows_all:
+        from mirabelle.arraytypes.distributed.moving import reshaped
+
+        return operand(frame, reshaped(view.buffer.whole(), view.shape))
     dims = [slice(None) if s else slice(0, 1) for s in view.strides]
     shown = view[(*dims, Ellipsis)] if 0 in view.strides else view
     off = len(frame.partition.shape) - len(shown.shape)
@@ -520,7 +525,13 @@ def _write_view(family: Any, view: DView, tree: Any) -> None:
     if not view.size:
         return
     if shown is None:
-        gathering.put_by_address(family, view, wrap(family, force(family, _fitting(tree, view.shape))))
+        value = force(family, _fitting(tree, view.shape))
+        if view.shows_all:
+            from mirabelle.arraytypes.distributed.moving import reshaped
+
+            copy_view(buffer.whole(), reshaped(value.view, buffer.partition.shape))
+        else:
+            gathering.put_by_address(family, view, wrap(family, value))
         return
     plan = shown.writing.get(comm.rank)
     if plan is None:

@@ -62,7 +62,7 @@ def transformed(view: DView, sign: int) -> DView:
     name = "fft" if sign < 0 else "ifft"
     options = {"n": None, "norm": "backward" if sign < 0 else "forward"}
     routine = routine_of(view.family.inner, f"fft.{name}")
-    matrix = regular(view_of(reshaped(_handle(view), (n1, n2))))
+    matrix = regular(reshaped(view, (n1, n2)))
     down = by_lines(matrix, (0,), lambda x: routine(x, axis=0, **options), (0, 1))
     part = down.buffer.partition
     index: list[Any] = []
@@ -74,7 +74,7 @@ def transformed(view: DView, sign: int) -> DView:
     turned = verbs.multiply(handle(down, down.buffer.local), handle(down, inner._upload(turns)))
     down = of_parts(down, part, view_of(turned))
     along = by_lines(down, (1,), lambda x: routine(x, axis=1, **options), (0, 1))
-    return view_of(reshaped(_handle(in_blocks(along.transpose((1, 0)))), (n,)))  # type: ignore[no-any-return]
+    return reshaped(in_blocks(along.transpose((1, 0))), (n,))
 
 
 def _by_convolution(view: DView, sign: int) -> DView:

@@ -246,13 +246,12 @@ def in_partition(view: DView, part: Partition) -> DView:
     return made  # type: ignore[no-any-return]
 
 
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(view: DView, shape: tuple[int, ...]) -> DView:
     """A copy in another shape: the elements in C's order, cut anew."""
-    view = verbs.leaf_of(x).view
     comm, family = view.buffer.comm, view.family
     size = comm.size
     if 0 in shape or 0 in view.shape:
-        return wrap(family, Leaf(family._empty(shape, view.dtype)))
+        return family._empty(shape, view.dtype)  # type: ignore[no-any-return]
     # In runs of whole rows of the old shape, then in runs of rows of the new one, then as it is to be.
     rows = in_partition(view, _in_rows(view.shape, size))
     edges = flat_edges(rows.buffer.partition) or [0, *(rows.size,) * size]
@@ -264,9 +263,11 @@ def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
     wanted = _in_rows(shape, size)
     to = flat_edges(wanted) or [0, *(rows.size,) * size]
     cut = partition(flat, (size,), (Split(0, runs(to)),) if size > 1 else (None,))
+    row.buffer.history = buffer.history
     moved = in_partition(row, cut)
     made = family._of_local(comm, wanted, moved.buffer.local.reshape(wanted.local_shape(rank)))
-    return wrap(family, Leaf(in_partition(made, divided(shape, size))))
+    made.buffer.history = moved.buffer.history
+    return in_partition(made, divided(shape, size))
 
 
 def _in_rows(shape: tuple[int, ...], size: int) -> Partition:

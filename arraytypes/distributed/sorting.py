@@ -286,7 +286,7 @@ def _put_back(ordered: DView, places: DView, values: Any, shape: tuple[int, ...]
     part = divided(ordered.shape, comm.size)
     out = of_parts(ordered, part, inner._empty(part.local_shape(comm.rank), values.dtype))
     put_flat(out.buffer, np.ascontiguousarray(inner._download(places.buffer.local)), values, "")
-    return out if len(shape) == 1 else view_of(reshaped(wrap(ordered.family, Leaf(out)), shape))  # type: ignore[no-any-return]
+    return out if len(shape) == 1 else reshaped(out, shape)
 
 
 __all__ = ["lexsort", "sorted_line", "unique"]

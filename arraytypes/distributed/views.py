@@ -170,16 +170,22 @@ class DView(ProxyView):
         return DView(self.buffer, proxy, False)
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
-        """Another shape, where each process can say it of its part; a ValueError where not."""
+        """Another shape; a ValueError where strides cannot say it.
+
+        Where parts would be cut, its elements are brought where they are needed at each use (`reshaped`).
+        """
         whole = self.dtype == self.buffer.dtype and self.nbytes == self.buffer.nbytes
         if whole and self.proxy.flags.c_contiguous:
             buffer = self.buffer.reshaped(tuple(shape))
             if buffer is not None:
                 return buffer.whole()
-        shown = self._shown(self.proxy.reshape(shape, copy=False))
-        if shown.map is None and not self.buffer.partition.replicated:
-            raise ValueError("this shape of a distributed array needs a copy")
-        return shown
+        return self._shown(self.proxy.reshape(shape, copy=False))
+
+    @property
+    def shows_all(self) -> bool:
+        """Does it show all of its buffer, in the order in which it lies, perhaps in another shape?"""
+        alike = self.dtype == self.buffer.dtype and self.size == self.buffer.partition.elements
+        return alike and bool(self.proxy.flags.c_contiguous)
 
     def view(self, dtype: np.dtype) -> Any:
         """The same bytes read as another dtype."""

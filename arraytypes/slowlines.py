@@ -219,8 +219,10 @@ def _compiled_again(line: LineCount, text: str) -> Found:
 def _ready(line: LineCount) -> float:
     """How long a visit takes in which nothing is compiled; 0 where there is none, or too little is known."""
     others = line.visits - line.compiling
+    if others <= line.visits * FEW:  # (the last visit of a loop in one line, say)
+        return 0.0
     made = line.compiled_again * line.compiling / max(line.compiling - 1, 1)
-    return max(line.seconds - made, 0.0) / others if others > 0 else 0.0
+    return max(line.seconds - made, 0.0) / others
 
 
 def _moved(line: LineCount, text: str) -> Found:

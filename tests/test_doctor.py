@@ -175,6 +175,9 @@ def test_compilations_that_come_again_are_told_from_the_first():
     line.compiling, line.compiled_again = 20, 1.5
     what, cure, gain = RULES["compiled again"](line, "x = f(x)")
     assert "20 of 50 visits" in what and "repeat" in cure and 1.2 < gain < 1.5
+    # Of a loop in one line only the last visit compiles nothing, and says nothing of the others.
+    line.visits, line.compiling = 41, 40
+    assert RULES["compiled again"](line, "for n in sizes: f(mb.ones(n))")[2] == 1.5
 
 
 def test_rules_never_fail_whatever_was_counted():

@@ -56,6 +56,6 @@ def test_nothing_is_of_the_machine_it_ran_on(path):
     assert path.stat().st_size < 600_000
 
 
-def test_there_are_nine():
-    assert len(BOOKS) == 9
+def test_there_are_ten():
+    assert len(BOOKS) == 10
     assert "this notebook" in str([texts(nbformat.read(path, as_version=4)) for path in BOOKS])

@@ -229,7 +229,7 @@ class Source:
     def _one_by_one(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
         statements, text = self.computed("_v{i}_{j}")
         lines = ["_p = _each", *self.next, *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
-        rows: set[str] = set()
+        rows = {line.split(" = ")[0] for line in lines}  # (no compiler knows that tables are not written to)
         for i, j, a, n in self.outputs():
             lines += self.scattered(a, i, j, text[n], rows, a.name in deferred)
         before = [line.format("_bounds[_chunk]") for line in self.before]

@@ -560,8 +560,10 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
     That is all of `leaf`, or a part of it. Pending trees that read other parts go on to find
     what they read. Memory that belongs to another leaf is that one's to write.
     """
-    if not may_write(leaf, 0 if type(source) is Leaf else sum(r is leaf for r in reads)):
+    if not may_write(leaf, 0 if type(source) is Leaf or not reads else sum(r is leaf for r in reads)):
         return False
+    if not reads and not leaf.parts:
+        return True
     changed = {
         id(p)
         for p in leaf.held_parts()

@@ -86,7 +86,7 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     """
     # (Without `...`: of an array without axes that is a number, as NumPy's is.)
     if axis is None:
-        return verbs.getitem(x, _BACKWARDS[: x.ndim])
+        return x[_BACKWARDS[: x.ndim]]
     axes = distinct_axes(axis, x.ndim)
     return verbs.getitem(x, tuple([slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)]))
 

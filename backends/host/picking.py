@@ -297,7 +297,7 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
         return False
     try:
         # (To a mask NumPy writes lines, and no tables.)
-        at = _places(view, index) if places.dtype.kind == "b" and np.ndim(new) < 2 else None
+        at = _places(view, index) if places.dtype.kind == "b" and getattr(new, "ndim", 0) < 2 else None
         if at is not None:
             view.reshape(-1)[at] = new
         elif places.dtype.kind != "b" or not _written(view, places, new):

@@ -7,11 +7,11 @@ instead the two tell each other what they do and on what line, and both raise.
 
 A mark does not say *which* array a message is of: sums of two arrays of one shape, dtype and layout, taken
 in one order here and in the other there, carry equal marks, and values are swapped without a word. Nothing
-that costs nothing tells such arrays apart. The line does not, as right programs may come to one sum on two lines
-(in an `if comm.rank == 0:` and its `else:`), nor does the tree that is added up (what one process has computed
-already is a leaf there), nor a count of arrays made so far (a statement met before makes fewer). With
-`mb.settings.check_collectives` (MIRABELLE_CHECK_COLLECTIVES=1) the line belongs to the mark, and what the
-array was computed by (histories.py).
+that costs nothing tells such arrays apart. The line does not, as right programs may come to one sum on two
+lines (in an `if comm.rank == 0:` and its `else:`), nor does the tree that is added up (what one process has
+computed already is a leaf there), nor a count of arrays made so far (a statement met before makes fewer).
+With `mb.settings.check_collectives` (MIRABELLE_CHECK_COLLECTIVES=1) the line belongs to the mark, and what
+the array was computed by (histories.py).
 """
 
 from __future__ import annotations

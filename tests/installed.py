@@ -38,7 +38,7 @@ QUICK = "test_types test_few_doubles"
 TASTE = f"{QUICK} test_native test_owners test_dispatch test_errors test_controlflow test_following"
 # What depends on the interpreter: C, tracebacks, events, code that is read, kernels in files, buffers.
 PART = f"""{TASTE} test_compile test_user_functions test_jit test_diskcache test_forgotten_functions
-    test_loading test_doctor"""
+    test_loading"""
 # With these more than a third of all tests.
 THIRD = f"""{PART} test_suite test_structure test_structured test_structured_linalg test_linalg test_indexing
     test_functions test_kernel test_toeplitz test_tour"""

@@ -61,7 +61,7 @@ def main() -> int:
             if given.what == "wheel":
                 return tried_wheel(folder, kept, QUICK if given.quick else PART if given.part else THIRD)
             files = QUICK if given.quick else TASTE if given.part else PART
-            return tried_versions(folder, kept, given.only, files)
+            return tried_versions(folder, kept, given.only, files, given.part)
         except NotTriedError as failure:
             print(f"not tried: {failure}", flush=True)
             return NOT_TRIED
@@ -123,10 +123,10 @@ def without_compiler(folder: Path, python: Path) -> dict[str, str]:
 # The versions
 
 
-def tried_versions(folder: Path, kept: Path, only: list[str] | None, files: str) -> int:
+def tried_versions(folder: Path, kept: Path, only: list[str] | None, files: str, part: bool = False) -> int:
     failed = []
     outside = beside_the_tests(folder)
-    for name, base, wanted in combinations(only):
+    for name, base, wanted in combinations(only, part):
         if base is None:
             print(f"== Python {name}: not found here, not tried", flush=True)
             continue
@@ -146,13 +146,17 @@ print("== Python", sys.version.split()[0], *(f"{n} {importlib.metadata.version(n
 """
 
 
-def combinations(only: list[str] | None) -> Iterator[tuple[str, Path | None, list[str]]]:
-    """Each Python with the newest of all, and before that the oldest Python with the oldest of all."""
+def combinations(only: list[str] | None, part: bool) -> Iterator[tuple[str, Path | None, list[str]]]:
+    """Each Python with the newest of all, and before that the oldest Python with the oldest of all.
+
+    (A part leaves out the Python that runs this with the newest, as CI's own suite has it.)
+    """
     for name in only or PYTHONS:
         base = found(name)
         if name == PYTHONS[0] and base is not None:
             yield name, base, oldest()
-        yield name, base, []
+        if not part or name != version_of(Path(sys.executable)):
+            yield name, base, []
 
 
 def project() -> dict[str, Any]:

@@ -75,8 +75,9 @@ def _of_version(version: Any) -> History:
     while waiting:  # (those that read least were found last)
         later = []
         for node in reversed(waiting):
-            operands = [known.get(id(a)) or _ready(a) for a in node.args or ()]
-            if None in operands:
+            args = node.args or ()
+            operands = [h for a in args if (h := known.get(id(a)) or _ready(a)) is not None]
+            if len(operands) < len(args):
                 later.append(node)
                 continue
             name = node.sig.op.name
@@ -113,8 +114,7 @@ def of_data(data: np.ndarray | range) -> History | None:
         return None
     if isinstance(data, range):
         return derived((repr(data),), [], "range")
-    plain = memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8)) if data.size else b""
-    digest = hashlib.blake2b(plain, digest_size=16).hexdigest()
+    digest = hashlib.blake2b(np.ascontiguousarray(data).tobytes(), digest_size=16).hexdigest()
     return History(frozenset((marked("data", digest, data.dtype, data.shape),)), "data")
 
 

@@ -263,7 +263,7 @@ def _(
     """One result of a reduction for each row (axis 1) or column (axis 0)."""
     ufunc, length = _LINES[name], shape[axis]
     if axis == 0 and name == "sum" and data.dtype == np.float64 == (dtype or np.float64):
-        return np.bincount(indices, data, shape[1]).astype(np.float64, copy=False)
+        return _matrix(data, indices, indptr, shape).T @ np.ones(shape[0])  # (as SciPy does)
     if axis == 0:
         data, _, indptr = _by_columns(data, indices, indptr, shape)
     counts = np.diff(indptr)

@@ -141,6 +141,10 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     return dst
 
 
+# Arrays of others, and what becomes an array.
+_FOREIGN = (np.ndarray, list, tuple)
+
+
 def _numbers_beside_numpy(given: tuple[Any, ...]) -> bool:
     """Are NumPy's arrays given, and of ours only such as would be numbers with NumPy?
 
@@ -162,6 +166,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None:
         return picking.nonzero(condition)
     given = condition, x, y
+    if not (isinstance(condition, _FOREIGN) or isinstance(x, _FOREIGN) or isinstance(y, _FOREIGN)):
+        return verbs.where(condition, x, y)
     if _numbers_beside_numpy(given):
         return np.where(*[verbs.numpy_view(v)[()] if isinstance(v, AbstractArray) else v for v in given])
     first = next((v for v in given if isinstance(v, AbstractArray)), None)

@@ -148,7 +148,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     >>> mb.transpose(mb.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
     """
-    return verbs.permute_dims(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
+    return a.T if axes is None else verbs.permute_dims(a, tuple(axes))
 
 
 @array_function

@@ -31,13 +31,13 @@ def marked(mesh, names, markers):
     return {k: {tuple(x) for x in keys(mesh, c, names)[at].tolist()} for k, (c, at) in markers.items()}
 
 
-def same_parts(path, mesh, markers, ranks):
+def same_parts(path, mesh, markers, ranks, overlap=0):
     """Is what processes read what one of them would have made of the mesh?"""
     owner = md.partition(mesh, ranks, method="hilbert")
-    parts = on_ranks(ranks, lambda comm: md.read_part(path, comm=comm))
+    parts = on_ranks(ranks, lambda comm: md.read_part(path, overlap=overlap, comm=comm))
     everything = np.arange(len(mesh.coordinates))
     for rank, part in enumerate(parts):
-        whole = mesh.part(owner, rank, overlap=0)
+        whole = mesh.part(owner, rank, overlap)
         names = part.numbers("vertex")
         assert np.array_equal(mesh.coordinates[names], part.mesh.coordinates)
         assert part.mesh.shapes == mesh.shapes
@@ -49,7 +49,8 @@ def same_parts(path, mesh, markers, ranks):
             outside = {tuple(k) for k in keys(mesh, c, everything)[mesh.topology.exterior(c)].tolist()}
             assert part.mesh.topology.exterior(c).tolist() == [tuple(k) in outside for k in here.tolist()]
         for c in mesh.components(mesh.dim):
-            assert np.array_equal(part.numbers(c), whole.numbers(c))
+            n = whole.owned(c)
+            assert np.array_equal(part.numbers(c)[:n], whole.numbers(c)[:n])
             cells = names[part.mesh.closure(c, "vertex").target().table]
             assert np.array_equal(cells, mesh.closure(c, "vertex").target().table[part.numbers(c)])
         given = marked(mesh, everything, markers)
@@ -74,7 +75,8 @@ def test_parts_are_those_of_the_whole_mesh(name, version, binary, tmp_path, monk
         mesh = md.Mesh(mesh.coordinates[used], {s: new[t] for s, t in mesh.cells.items()}, inverted="flip")
         file, found = described(rng, mesh)
         path = write(tmp_path / f"{seed}.msh", file, version, binary)
-        same_parts(path, mesh, markers_of(found, version), ranks)
+        for overlap in {0, seed % 3}:
+            same_parts(path, mesh, markers_of(found, version), ranks, overlap)
 
 
 def sentence(error):
@@ -194,6 +196,24 @@ def test_a_program_on_what_was_read(ranks, tmp_path):
     wanted = given["alone"](given["QUADRATIC"], mesh)
     for found in on_ranks(ranks, program):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_finite_volumes_on_what_was_read(ranks, tmp_path):
+    given = runpy.run_path(str(PROGRAMS / "dividedmeshes.py"))
+    mesh = given["SQUARE"].with_coordinates(given["SQUARE"].coordinates ** 1.2)
+    file, _ = described(np.random.default_rng(0), mesh)
+    path = write(tmp_path / "a.msh", file, "2.2", True)
+
+    def program(comm):
+        part = md.read_part(path, overlap=1, comm=comm)
+        v, s = given["volumes"](part.mesh, given["DIVIDED"], part)
+        return mb.to_numpy(part.local("cell", v)), part.numbers("cell"), s
+
+    u, t = given["volumes"](mesh, given["LOCAL"])
+    for found, numbers, s in on_ranks(ranks, program):
+        assert s == t
+        np.testing.assert_allclose(found, mb.to_numpy(u)[numbers], rtol=0, atol=1e-14)
 
 
 @pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")

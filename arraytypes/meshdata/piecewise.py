@@ -16,7 +16,8 @@ import numpy.typing as npt
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.meshdata.entities import distinct
-from mirabelle.arraytypes.meshdata.maps import Table
+from mirabelle.arraytypes.meshdata.layers import with_layers
+from mirabelle.arraytypes.meshdata.maps import Map, Table
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.parting import Part, known_to_others, local_mesh
 from mirabelle.arraytypes.meshdata.rendezvous import Came, asked, one_by_one
@@ -27,6 +28,7 @@ def part_of_cells(
     cells: npt.ArrayLike | Mapping[str, npt.ArrayLike],
     vertices: npt.ArrayLike,
     *,
+    overlap: int = 0,
     inverted: str = "error",
     comm: Communicator | None = None,
 ) -> Part:
@@ -34,7 +36,7 @@ def part_of_cells(
 
     `vertices` are the numbers that all processes know vertices by, of the rows of `coordinates`, and `cells`
     the vertices of cells by these numbers (or a dictionary of tables by shape, the same shapes on all
-    processes). Each cell is given by one process. There is no overlap.
+    processes). Each cell is given by one process; `overlap` layers of others' cells around its own are added.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def part_of_cells(
         The vertices of each cell by the numbers that all processes know.
     vertices : int array (n,)
         These numbers, of the rows of `coordinates`.
+    overlap : int, default 0
+        How many layers of others' cells a part has.
     inverted : {"error", "flip", "keep"}, default "error"
         What is done about cells of negative volume.
     comm : Communicator or None
@@ -71,25 +75,71 @@ def part_of_cells(
             f"Processes give cells of {', '.join(sorted({str(s) for s in said}))}: tables of the same shapes, "
             "of no rows where there are none, and coordinates of as many dimensions."
         )
+    if isinstance(overlap, bool) or not isinstance(overlap, (int, np.integer)) or overlap < 0:
+        raise ValueError(f"An overlap is a number of layers of cells, 0 or more, and not {overlap!r}.")
+    own = {shape: len(table) for shape, table in mesh.cells.items()}
+    if overlap and comm.size > 1:
+        mesh, names = with_layers(comm, mesh, names, overlap)
+    return known_to_others(_divided(comm, mesh, names, own), comm)
+
+
+def _divided(comm: Communicator, mesh: Mesh, names: Table, own: dict[str, int]) -> Part:
+    """The part of a process that has these cells, of which the first of each shape are its own."""
     topology = mesh.topology
-    met = _shared(mesh)
+    mine = _of_own_cells(mesh, own)
+    alone = all(comm.allgather_object(all(m.all() for m in mine.values())))
+    met = _shared(mesh) if alone else {c: np.arange(topology.size(c)) for c in topology.shapes}
     keys = {c: _keys(mesh, c, names, rows) for c, rows in met.items()}
-    count = {c: np.ones(topology.size(c), np.int64) for c in met} | topology.facet_cells
+    count = {c: m.astype(np.int64) for c, m in mine.items()} | _facet_cells(mesh, own)
     owners = {c: np.full(topology.size(c), comm.rank) for c in met}
     for c, rows in met.items():
-        owners[c][rows], count[c][rows] = _met(comm, keys[c], count[c][rows])
+        owners[c][rows], count[c][rows] = _met(comm, keys[c], count[c][rows], mine[c][rows])
     for c in topology.components(topology.dim):
         on_all(comm, partial(_check_once, c, keys[c][count[c] > 1]))
     for c in topology.components(topology.dim - 1) if mesh.dim == mesh.coordinates.shape[1] else ():
         on_all(comm, partial(_check_facets, c, _keys(mesh, c, names, np.flatnonzero(count[c] > 2))))
     # What lies on the boundary is what lies on a facet that is in one cell, of whichever process.
-    topology.__dict__["facet_cells"] = {c: count[c] for c in topology.facet_cells}
+    topology.__dict__["facet_cells"] = {c: count[c] for c in topology.components(topology.dim - 1)}
     topology._exterior.clear()
     for c, rows in met.items():
         outside = topology.exterior(c)
-        outside[rows] = _met(comm, keys[c], outside[rows].astype(np.int64))[1] > 0
+        outside[rows] = _met(comm, keys[c], outside[rows].astype(np.int64), mine[c][rows])[1] > 0
         topology._exterior[c] = outside
-    return known_to_others(_part(comm, mesh, names, met, keys, owners), comm)
+    return _part(comm, mesh, names, met, keys, owners)
+
+
+def _of_own_cells(mesh: Mesh, own: dict[str, int]) -> dict[str, Table]:
+    """Which points of each component belong to own cells."""
+    topology = mesh.topology
+    if all(own[shape] == len(table) for shape, table in mesh.cells.items()):
+        return {c: np.ones(topology.size(c), bool) for c in topology.shapes}
+    out = {c: np.zeros(topology.size(c), bool) for c in topology.shapes}
+    for cell in topology.components(topology.dim):
+        count = own[mesh.shapes[cell]]
+        for c, m in out.items():
+            down = topology.incidence(cell, c)
+            if down is not None:
+                m[_table(down)[:count].ravel()] = True
+    return out
+
+
+def _table(down: Map) -> Table:
+    table = down.target().table
+    assert table is not None
+    return table
+
+
+def _facet_cells(mesh: Mesh, own: dict[str, int]) -> dict[str, Table]:
+    """How many own cells each facet has."""
+    topology = mesh.topology
+    out = {c: np.zeros(topology.size(c), np.int64) for c in topology.components(topology.dim - 1)}
+    for cell in topology.components(topology.dim):
+        for c, count in out.items():
+            down = topology.incidence(cell, c)
+            if down is not None:
+                here = _table(down)[: own[mesh.shapes[cell]]]
+                count += np.bincount(here.ravel(), minlength=len(count))
+    return out
 
 
 def _shared(mesh: Mesh) -> dict[str, Table]:
@@ -134,25 +184,24 @@ def _keys(mesh: Mesh, component: str, names: Table, rows: Table) -> Table:
     return np.sort(names[mesh.topology.entity_vertices(shape.dim, shape.name)[rows]], axis=1)
 
 
-def _met(comm: Communicator, keys: Table, marks: Table) -> tuple[Table, Table]:
-    """Of each point the lowest rank that has it, and the sum of the marks that it has on all."""
-    rows = np.concatenate([keys, marks[:, None]], axis=1)
+def _met(comm: Communicator, keys: Table, marks: Table, mine: Table) -> tuple[Table, Table]:
+    """Of each point the lowest rank that has it in a cell of its own, and the sum of the marks that it has."""
+    rows = np.concatenate([keys, marks[:, None], np.where(mine, comm.rank, comm.size)[:, None]], axis=1)
     found = asked(comm, keys[:, 0] % comm.size, rows, lambda came: _joined(comm.size, came), 2)
     return found[:, 0], found[:, 1]
 
 
 def _joined(size: int, came: Came) -> Came:
-    """Of rows of a key and a mark by rank, for each key the lowest rank and the sum of the marks."""
+    """Of rows of a key, a mark and a rank, for each key the lowest rank and the sum of the marks."""
     if not came:
         return {}
     whole = np.concatenate([came[r] for r in sorted(came)])
-    ranks = np.repeat(sorted(came), [len(came[r]) for r in sorted(came)])
-    tuples, number = distinct(list(whole[:, :-1].T), int(whole[:, :-1].max(initial=0)) + 1)
+    tuples, number = distinct(list(whole[:, :-2].T), int(whole[:, :-2].max(initial=0)) + 1)
     lowest, total = np.full(len(tuples), size), np.zeros(len(tuples), np.int64)
-    np.minimum.at(lowest, number, ranks.astype(np.int64))
-    np.add.at(total, number, whole[:, -1])
-    both = np.stack([lowest, total], axis=1)[number]
-    return {r: both[ranks == r] for r in came}
+    np.minimum.at(lowest, number, whole[:, -1])
+    np.add.at(total, number, whole[:, -2])
+    both = np.split(np.stack([lowest, total], axis=1)[number], np.cumsum([len(came[r]) for r in sorted(came)]))
+    return dict(zip(sorted(came), both, strict=False))
 
 
 def _check_once(component: str, twice: Table) -> None:

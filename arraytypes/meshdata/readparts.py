@@ -17,21 +17,25 @@ from mirabelle.arraytypes.meshdata.maps import Table
 from mirabelle.arraytypes.meshdata.parting import Part
 from mirabelle.arraytypes.meshdata.piecewise import part_of_cells
 from mirabelle.arraytypes.meshdata.points import Subset
-from mirabelle.arraytypes.meshdata.rendezvous import located, sent
+from mirabelle.arraytypes.meshdata.rendezvous import asked, located, one_by_one, sent
 from mirabelle.arraytypes.meshdata.shapes import SHAPES
 
 
-def read_part(path: str | os.PathLike[str], *, inverted: str = "flip", comm: Any = None) -> Part:
+def read_part(
+    path: str | os.PathLike[str], *, overlap: int = 0, inverted: str = "flip", comm: Any = None
+) -> Part:
     """This process' part of the mesh in a gmsh file, of which each process reads its share.
 
     None has the mesh as a whole. Files are of MSH 2.2 or 4.1, texts or binary. Cells, vertices and groups are
     those of `md.read_mesh`, with the numbers that they have there; a process gets the cells that
-    `md.partition(mesh, n, method="hilbert")` gives it. There is no overlap.
+    `md.partition(mesh, n, method="hilbert")` gives it, and `overlap` layers of others' cells around them.
 
     Parameters
     ----------
     path : str or path
         The file, which all processes see.
+    overlap : int, default 0
+        How many layers of others' cells a part has. Finite volumes need one.
     inverted : {"error", "flip", "keep"}, default "flip"
         What is done about cells of negative volume.
     comm : Communicator or None
@@ -58,15 +62,23 @@ in, as "meshes/wing.msh", or at the root.
     pieces = own_cells(path, inverted, comm)
     names = np.unique(np.concatenate([np.unique(c.nodes) for c in pieces.cells.values()])).astype(np.int64)
     tables = {shape: c.nodes for shape, c in pieces.cells.items()}
-    part = part_of_cells(pieces.places(names), tables, names, inverted="keep", comm=comm)
+    part = part_of_cells(pieces.places(names), tables, names, overlap=overlap, inverted="keep", comm=comm)
     for component, shape in part.mesh.shapes.items():
         if shape in tables:
-            part._numbers[component] = pieces.cells[shape].numbers
+            cells, (ranks, at) = pieces.cells[shape], part.ghosts(component)
+            own = np.stack([cells.numbers, cells.groups], axis=1)
+            answer = one_by_one(partial(_rows_of, own))
+            both = np.concatenate([own, asked(comm, ranks, at[:, None].astype(np.int64), answer, 2)])
+            cells.groups, part._numbers[component] = both[:, 1], both[:, 0].astype(own.dtype)
             part._numbers[component].setflags(write=False)
     on_all(comm, partial(check_halves, part.mesh))
     on_all(comm, partial(check_hanging, part.mesh))
     part.mesh._markers.update(_markers(pieces, part))
     return part
+
+
+def _rows_of(table: Table, rows: Table) -> Table:
+    return table[rows[:, 0]]
 
 
 def own_cells(path: str | os.PathLike[str], inverted: str, comm: Communicator) -> Pieces:

@@ -225,6 +225,11 @@ class DenseArray(OfDtype[D], KeptTypes, _native.Handle):
     _reshaped: Any = None
 
     @classmethod
+    def _standing(cls, view: Any) -> Any:
+        """What shows all of memory in another shape, as memory that an array may have for its own."""
+        return view
+
+    @classmethod
     def joins(cls, other: Any) -> bool:
         """May an array of another family (None: NumPy's) come to this one's place unasked?"""
         return False

@@ -27,7 +27,7 @@ import numpy as np
 
 from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_shape, force, no_shape, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_shape, constructed, force, no_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
@@ -105,6 +105,9 @@ class Wrapper(AbstractArray):
             parent = parent._stored()
         if hasattr(parent, "_of_several"):
             return part_of_several(parent, cls, how, shape)
+        if isinstance(parent, DenseArray) and parent._is_number() and not parent.shape:
+            # A number has no memory to be seen: what shows it shows a copy, which the first write parts from it.
+            parent = constructed(wrap(parent.family, parent._node))
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]
         x._parent, x._how, x._shape = parent, how, shape

@@ -230,3 +230,23 @@ def test_an_override_of_assigning_sees_updates_of_parts():
         x[1:3] += 1.0
     x[1:3] += 1.0
     assert seen == [(2,)] and mb.to_numpy(x).tolist() == [0, 4, 5, 3, 4, 5, 6, 7]
+
+
+SHOWN = {
+    "reshape": lambda t: mb.reshape(t, (-1,)), "method": lambda t: t.reshape(1, 1), "None": lambda t: t[None],
+    "ravel": mb.ravel, "at least": mb.atleast_1d, "expanded": lambda t: mb.expand_dims(t, 0),
+    "dots": lambda t: t[...], "transposed": lambda t: t.T.reshape(1),
+    "squeezed": lambda t: mb.squeeze(t)[None],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize(("kinds", "kind"), [(f, kind) for f in (numbers, arrays) for kind in f()])
+def test_what_shows_a_number_shows_a_copy_as_numpys_arrays_of_scalars(kinds, kind, shown):
+    given = kinds()[kind]
+    before = float(given)
+    part = SHOWN[shown](given)
+    assert float(mb.sum(part)) == before
+    part[...] = before + 7
+    assert float(mb.sum(part)) == before + 7
+    assert float(given) == (before if kinds is numbers else before + 7)

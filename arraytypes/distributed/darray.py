@@ -387,6 +387,13 @@ class DArray(DenseArray, OfInner[A]):
         return wrap(cls, Leaf(reshaped(verbs.leaf_of(x).view, shape)))
 
     @classmethod
+    def _standing(cls, view: DView) -> DView:
+        """Of memory that parts of another shape would cut, a copy."""
+        from mirabelle.arraytypes.distributed.moving import reshaped
+
+        return reshaped(view.buffer.whole(), view.shape) if view.map is None and view.shows_all else view
+
+    @classmethod
     def joins(cls, other: Any) -> bool:
         """May an array of this family, the same on all processes, be divided unasked? (None: NumPy's.)"""
         return other is cls.inner or (other is None and cls.inner.home.rank < 2)

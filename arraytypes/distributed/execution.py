@@ -525,13 +525,13 @@ def _write_view(family: Any, view: DView, tree: Any) -> None:
     if not view.size:
         return
     if shown is None:
-        value = force(family, _fitting(tree, view.shape))
+        value = verbs.astype(wrap(family, force(family, _fitting(tree, view.shape))), view.dtype, copy=False)
         if view.shows_all:
             from mirabelle.arraytypes.distributed.moving import reshaped
 
-            copy_view(buffer.whole(), reshaped(value.view, buffer.partition.shape))
+            copy_view(buffer.whole(), reshaped(verbs.leaf_of(value).view, buffer.partition.shape))
         else:
-            gathering.put_by_address(family, view, wrap(family, value))
+            gathering.put_by_address(family, view, value)
         return
     plan = shown.writing.get(comm.rank)
     if plan is None:

@@ -24,6 +24,7 @@ from mirabelle.arraytypes.distributed.layouts import (
     Ragged,
     Split,
     divided,
+    everywhere,
     partition,
     runs,
 )
@@ -252,6 +253,11 @@ def reshaped(view: DView, shape: tuple[int, ...]) -> DView:
     size = comm.size
     if 0 in shape or 0 in view.shape:
         return family._empty(shape, view.dtype)  # type: ignore[no-any-return]
+    if view.size == 1:  # (which all hold where there is no dimension to divide)
+        one = in_partition(view, everywhere(view.shape, (size,))).buffer
+        made = family._of_local(comm, everywhere(shape, (size,)), one.local.reshape(shape))
+        made.buffer.history = one.history
+        return in_partition(made, divided(shape, size))
     # In runs of whole rows of the old shape, then in runs of rows of the new one, then as it is to be.
     rows = in_partition(view, _in_rows(view.shape, size))
     edges = flat_edges(rows.buffer.partition) or [0, *(rows.size,) * size]

@@ -417,7 +417,9 @@ def shaped(x: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(x, DenseArray):
         leaf = verbs.leaf_of(x)
         if leaf.view.flags.c_contiguous and not leaf.foreign:
-            return wrap(x.family, Leaf(leaf.view.reshape(shape, copy=False), root=leaf))
+            shown = leaf.view.reshape(shape, copy=False)
+            own = x.family._standing(shown)
+            return wrap(x.family, Leaf(own, root=leaf if own is shown else None))
     return verbs.reshape(x, shape)
 
 

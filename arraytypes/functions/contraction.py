@@ -29,7 +29,8 @@ def standing_alone(x: Any) -> Any:
     """A wrapper around a result that nobody else holds, as an array of its own in that memory."""
     if not isinstance(x, Wrapper):
         return x
-    return wrap(leaf_family(type(x)), Leaf(verbs.leaf_of(x).view))
+    family = leaf_family(type(x))
+    return wrap(family, Leaf(family._standing(verbs.leaf_of(x).view)))
 
 
 def total(x: Any, axes: tuple[int, ...]) -> Any:

@@ -500,7 +500,7 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
     >>> print(mb.repeat(mb.HostArray([1, 2]), 3))
     [1 1 1 2 2 2]
     """
-    if axis is None:
+    if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = verbs.reshape(x, (-1,)), 0
     axis = one_axis(axis, x.ndim)
     if not isinstance(repeats, (int, np.integer)):

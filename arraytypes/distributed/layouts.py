@@ -289,7 +289,7 @@ class Layout:
         self.placements = placements or (Replicated(),)
 
     @classmethod
-    def of(cls, layout: Any) -> Layout:
+    def of(cls, layout: Layout | Placement) -> Layout:
         """A layout from one, or from a placement."""
         if isinstance(layout, Layout):
             return layout

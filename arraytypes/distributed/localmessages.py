@@ -132,7 +132,7 @@ def _(lead: DenseArray, delivery: Delivery, arrays: Any, /) -> list[Any]:
     return [wrap(family, Leaf(view)) for view in delivery.begin(family, views).end()]
 
 
-def allreduce(x: Any, op: str = "sum", comm: Communicator | None = None) -> Any:
+def allreduce(x: AbstractArray, op: str = "sum", comm: Communicator | None = None) -> AbstractArray:
     """The elements of the local arrays of all processes combined, on each of them: the same bits everywhere.
 
     `op` is "sum", "prod", "min", "max", "any" or "all". Works in compiled functions, too.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from mirabelle.arraytypes.meshdata.shapes import SHAPES
 
 
 def read_part(
-    path: str | os.PathLike[str], *, overlap: int = 0, inverted: str = "flip", comm: Any = None
+    path: str | os.PathLike[str], *, overlap: int = 0, inverted: str = "flip", comm: Communicator | None = None
 ) -> Part:
     """This process' part of the mesh in a gmsh file, of which each process reads its share.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,20 @@ from mirabelle.dg.output.pieces import AXES, Pieces, pieces
 from mirabelle.dg.output.snapshots import load
 from mirabelle.dg.time.solution import Solution
 
+Field = str | Callable[..., Any] | None
+At = tuple[str, float] | dict[str, float] | None
+
 # About so many small simplices are drawn; cells are cut less finely where there are many.
 DETAIL = 150_000
 
 
 def plot(
     solution: Solution,
-    field: Any = None,
+    field: Field = None,
     ax: Any = None,
-    at: tuple[str, float] | dict[str, float] | None = None,
+    at: At = None,
     mesh: bool = False,
-    levels: Any = None,
+    levels: int | Sequence[float] | None = None,
     colorbar: bool = True,
     **style: Any,
 ) -> Any:
@@ -84,7 +88,8 @@ def plot(
     from matplotlib.collections import LineCollection
     from matplotlib.tri import Triangulation
 
-    draw, how = ax.tripcolor, {"shading": "gouraud"}
+    draw: Any = ax.tripcolor
+    how: dict[str, Any] = {"shading": "gouraud"}
     if levels is not None:
         draw, how = ax.tricontourf, {"levels": levels}
     x, y = drawn.points
@@ -126,7 +131,14 @@ def _line(drawn: Pieces) -> tuple[np.ndarray, np.ndarray]:
     return np.insert(x.ravel(), gaps, np.nan), np.insert(y.ravel(), gaps, np.nan)
 
 
-def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, **style: Any) -> Path:
+def movie(
+    solutions: Iterable[Solution] | str | Path,
+    field: Field,
+    path: str | Path,
+    fps: int = 12,
+    at: At = None,
+    **style: Any,
+) -> Path:
     """Solutions, or the snapshots (.h5) in a folder, as a movie of one scale: a .gif, or by ffmpeg.
 
     Parameters
@@ -169,10 +181,12 @@ def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, 
             f'A .gif is made without: movie(solutions, field, "{path.with_suffix(".gif").name}").'
         )
     writer: Any = (animation.PillowWriter if path.suffix == ".gif" else animation.FFMpegWriter)(fps)
+    frames: list[Any]
     if isinstance(solutions, str | Path):  # beside the series there may be checkpoints
         folder = Path(solutions)
-        solutions = sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
-    frames = list(solutions)
+        frames = sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
+    else:
+        frames = list(solutions)
     if not frames:
         raise ValueError(
             "There is nothing to make a movie of: no solution, no snapshot (.h5) in the folder. Write some: "
@@ -205,7 +219,7 @@ def _solution(frame: Any) -> Solution:
     return load(frame) if isinstance(frame, str | Path) else frame
 
 
-def thumbnail(solution: Solution, field: Any = None) -> bytes:
+def thumbnail(solution: Solution, field: Field = None) -> bytes:
     """A small picture (PNG), which notebooks show beside a solution.
 
     Parameters

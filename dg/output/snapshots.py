@@ -27,7 +27,7 @@ COUNTERS = {f.name for f in dataclasses.fields(Solution)} - {"semi", "u", "metho
 ARRAYS = [f.name for f in dataclasses.fields(Mesh) if f.name not in ("cell", "order", "boundaries")]
 
 
-def save(solution: Solution, path: Any) -> Path:
+def save(solution: Solution, path: str | Path) -> Path:
     """Write a snapshot, which replaces an older one when it is whole.
 
     Parameters
@@ -91,7 +91,7 @@ def named(path: Any) -> Path:
     return path
 
 
-def load(path: Any, semi: Any = None) -> Solution:
+def load(path: str | Path, semi: Any = None) -> Solution:
     """The solution in a file, for `semi` to go on with: `dg.solve(semi, t_end, dg.load(path, semi), ...)`.
 
     Without a semidiscretization it can be looked at: plotted, written for VTK.

@@ -18,7 +18,7 @@ from mirabelle.dg.output.pieces import fields
 from mirabelle.dg.time.solution import Solution
 
 
-def write_vtu(solution: Solution, path: Any) -> Path:
+def write_vtu(solution: Solution, path: str | Path) -> Path:
     """Write the conservative and primitive fields as an XML file of VTK (.vtu), which replaces an older one.
 
     Each cell has its own points, so jumps between cells are kept; fields and curved cells have their order. Of
@@ -99,7 +99,7 @@ def write_pvtu(path: Path, files: Iterable[str]) -> Path:
     return path
 
 
-def write_pvd(path: Any, series: Iterable[tuple[float, str]]) -> Path:
+def write_pvd(path: str | Path, series: Iterable[tuple[float, str]]) -> Path:
     """Write what ParaView opens as a series in time (.pvd): times, and files relative to it.
 
     Parameters

@@ -253,7 +253,7 @@ class RDPK3SpFSAL35(Embedded):
         return stage, k, dt * error
 
 
-def stable_dt_factor(eigenvalues: Any, method: RungeKutta) -> float:
+def stable_dt_factor(eigenvalues: Sequence[complex] | np.ndarray, method: RungeKutta) -> float:
     """The largest dt for which no eigenvalue of the right-hand side is amplified, |R(dt lambda)| <= 1.
 
     Parameters

@@ -45,7 +45,7 @@ EVERY = 8
 
 def solve(
     semi: Any,
-    tspan: Any,
+    tspan: float | tuple[float, float],
     initial: Callable[[Fields, Any], Any] | mb.AbstractArray | Solution,
     method: RungeKutta | None = None,
     dt: float | None = None,

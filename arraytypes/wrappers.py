@@ -106,7 +106,7 @@ class Wrapper(AbstractArray):
         if hasattr(parent, "_of_several"):
             return part_of_several(parent, cls, how, shape)
         if isinstance(parent, DenseArray) and parent._is_number() and not parent.shape:
-            # A number has no memory to be seen: what shows it shows a copy, which the first write parts from it.
+            # A number has no memory to be seen: what shows it shows a copy, which the first write parts from it
             parent = constructed(wrap(parent.family, parent._node))
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]

@@ -18,6 +18,10 @@ CHUNK = 2**13  # cells at once: their edges as vectors are larger than the table
 FLAT = 1e-14  # of a cell's longest edge to the power of the dimension, rounding included
 
 
+class GivenTwiceError(ValueError):
+    """A cell is there twice."""
+
+
 def checked_cells(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
     """The shape and the checked table of some cells."""
     what = "cells" if shape is None else f"{shape}s"
@@ -112,7 +116,7 @@ def check_twice(mesh: Mesh) -> None:
     for name, table in mesh.cells.items():
         twice = mesh.topology.duplicates(name)
         if twice.size:
-            raise ValueError(
+            raise GivenTwiceError(
                 f"{twice.size} cells of the shape {name} have the same vertices as another; the first is "
                 f"number {twice[0]}, of the vertices {table[twice[0]].tolist()}. Keep one of each: "
                 "`cells[np.unique(np.sort(cells), axis=0, return_index=True)[1]]`."

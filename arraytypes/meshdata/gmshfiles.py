@@ -162,6 +162,16 @@ class GmshFile:
             f"it again, `gmsh {self.path.stem}.geo -save -format msh41 -o {self.path.name}`."
         )
 
+    def listed_twice(self) -> str:
+        """What is wrong with a file that has a cell twice."""
+        cure = f"`gmsh {self.path.name} -save -format msh41 -o mesh.msh`"
+        if self.version == "2.2":
+            return (
+                f"{self.path.name!r} has cells twice: MSH 2.2 lists a cell once for each physical group that "
+                f"has it. Let gmsh save it as MSH 4.1, {cure}, or leave it in one group."
+            )
+        return f"{self.path.name!r} has cells twice. Let gmsh make the mesh again, and save it: {cure}."
+
     def _binary(self, at: int, a: int, b: int, dtype: np.dtype) -> np.ndarray:
         with open(self.path, "rb") as file:
             file.seek(at + a * dtype.itemsize)

@@ -29,6 +29,7 @@ class WholeFile:
     """What a file has."""
 
     points: Table
+    file: GmshFile
     cells: list[CellBlock] = field(default_factory=list)
     # Of each group, by block, which cells are in it.
     cell_sets: dict[str, list[Any]] = field(default_factory=dict)
@@ -59,7 +60,7 @@ def whole_file(path: Path) -> WholeFile:
             raise file.damaged(f"an element has the node {bad[0]}, and there is none of that number")
         return order[at]
 
-    made = WholeFile(points)
+    made = WholeFile(points, file)
     runs: list[tuple[int, list[Table], list[Table]]] = []
     for kind, groups, nodes in file.read_elements(0, sum(b.count for b in file.elements)):
         if not runs or runs[-1][0] != kind:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.gmshwhole import is_known, whole_file
+from mirabelle.arraytypes.meshdata.checking import GivenTwiceError
+from mirabelle.arraytypes.meshdata.gmshwhole import WholeFile, is_known, whole_file
 from mirabelle.arraytypes.meshdata.maps import Table
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.points import Subset
@@ -73,7 +74,12 @@ in, as "meshes/wing.msh", or at the root.
             used[table.ravel()] = True
     new[used] = np.arange(np.count_nonzero(used))
     cells = {s: new[np.concatenate(tables)] for s, tables in parts.items()}
-    mesh = Mesh(x[used], cells, inverted=inverted).check()
+    try:
+        mesh = Mesh(x[used], cells, inverted=inverted).check()
+    except GivenTwiceError as error:
+        if isinstance(file, WholeFile):
+            raise ValueError(file.file.listed_twice()) from error
+        raise
     for name, found in physical_groups(file).items():
         mesh._markers.update(_markers(mesh, name, [(d, new[nodes]) for d, nodes in found]))
     return mesh

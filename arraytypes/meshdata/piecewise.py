@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
+from mirabelle.arraytypes.meshdata.checking import GivenTwiceError
 from mirabelle.arraytypes.meshdata.entities import distinct
 from mirabelle.arraytypes.meshdata.layers import with_layers
 from mirabelle.arraytypes.meshdata.maps import Map, Table
@@ -206,7 +207,7 @@ def _joined(size: int, came: Came) -> Came:
 
 def _check_once(component: str, twice: Table) -> None:
     if len(twice):
-        raise ValueError(
+        raise GivenTwiceError(
             f"A {component} is given twice: that of the vertices {twice[0].tolist()}. Each cell is given by "
             "one process; others have it as a neighbour where they need one."
         )

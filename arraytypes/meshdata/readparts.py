@@ -9,7 +9,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.meshdata.checking import check_halves, check_hanging, inverted_cells
+from mirabelle.arraytypes.meshdata.checking import GivenTwiceError, check_halves, check_hanging, inverted_cells
 from mirabelle.arraytypes.meshdata.gmshindex import gmsh_file
 from mirabelle.arraytypes.meshdata.gmshpieces import Cells, Pieces, read_pieces
 from mirabelle.arraytypes.meshdata.maps import Table
@@ -61,7 +61,11 @@ in, as "meshes/wing.msh", or at the root.
     pieces = own_cells(path, inverted, comm)
     names = np.unique(np.concatenate([np.unique(c.nodes) for c in pieces.cells.values()])).astype(np.int64)
     tables = {shape: c.nodes for shape, c in pieces.cells.items()}
-    part = part_of_cells(pieces.places(names), tables, names, overlap=overlap, inverted="keep", comm=comm)
+    x = pieces.places(names)
+    try:
+        part = part_of_cells(x, tables, names, overlap=overlap, inverted="keep", comm=comm)
+    except GivenTwiceError as error:  # (on all processes)
+        raise ValueError(pieces.file.listed_twice()) from error
     for component, shape in part.mesh.shapes.items():
         if shape in tables:
             cells, (ranks, at) = pieces.cells[shape], part.ghosts(component)

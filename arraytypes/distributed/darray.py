@@ -388,10 +388,21 @@ class DArray(DenseArray, OfInner[A]):
 
     @classmethod
     def _standing(cls, view: DView) -> DView:
-        """Of memory that parts of another shape would cut, a copy."""
-        from mirabelle.arraytypes.distributed.moving import reshaped
+        """Of memory that parts of another shape would cut, a copy.
 
-        return reshaped(view.buffer.whole(), view.shape) if view.map is None and view.shows_all else view
+        (All of a buffer either way: what is written to other memory on one process, because others read it
+        there, is divided as what is written in place elsewhere.)
+        """
+        if view.whole or not view.shows_all:
+            return view
+        buffer, part = view.buffer, view.partition
+        if part is None:
+            from mirabelle.arraytypes.distributed.moving import reshaped
+
+            return reshaped(buffer.whole(), view.shape)
+        made = cls._of_local(buffer.comm, part, buffer.local.reshape(part.local_shape(buffer.comm.rank)))
+        made.buffer.history = buffer.history
+        return made
 
     @classmethod
     def joins(cls, other: Any) -> bool:

@@ -183,7 +183,9 @@ class DView(ProxyView):
 
     @property
     def shows_all(self) -> bool:
-        """Does it show all of its buffer, in the order in which it lies, perhaps in another shape?"""
+        """Does it show all of a divided buffer, in the order in which it lies, perhaps in another shape?"""
+        if self.buffer.partition.replicated:
+            return False
         alike = self.dtype == self.buffer.dtype and self.size == self.buffer.partition.elements
         return alike and bool(self.proxy.flags.c_contiguous)
 

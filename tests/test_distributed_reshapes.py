@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
+from tests.randomdivided import difference, program
 from tests.threadranks import on_ranks
 
 D = mb.DArray[mb.HostArray]
@@ -97,3 +98,11 @@ def test_random_shapes_show_the_same_memory(seed):
     for values in on_ranks(1 + seed % 4, program):
         for a, b in zip(values, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, err_msg="\n".join(lines))
+
+
+@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.filterwarnings("ignore")
+def test_random_programs_over_divided_arrays(seed):
+    """A slice of `python -m tests.randomdivided`."""
+    said = difference(seed, 1 + seed % 4)
+    assert said is None, "\n".join([said, *program(seed)[0]])

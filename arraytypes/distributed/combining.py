@@ -239,7 +239,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
                 operand.evaluations += 1
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
-    leaves = execution.leaves_of(operand)
+    leaves = execution.leaves_of(operand, family)
     came = history(operand)
     comm, target = execution.chosen(family, operand.shape, leaves)
     if _has_empty(target) and any(

@@ -326,8 +326,8 @@ def _check_communicators(mine: Communicator, other: Communicator) -> None:
 # The partition of a result
 
 
-def leaves_of(tree: Any) -> list[Leaf]:
-    """The leaves of a tree, from the left; reductions in it are computed."""
+def leaves_of(tree: Any, family: Any = None) -> list[Leaf]:
+    """The leaves of a tree, from the left; reductions in it are computed, of numbers alone by `family`."""
     found: list[Leaf] = []
     seen: set[int] = set()
     stack = [tree]
@@ -343,7 +343,7 @@ def leaves_of(tree: Any) -> list[Leaf]:
                 seen.add(id(x))
                 stack.extend(reversed(x.args or ()))
         elif kind is Reduced:
-            found.append(x.value if x.value is not None else force(_family_of(x), x))
+            found.append(x.value if x.value is not None else force(_family_of(x, family), x))
     return found
 
 
@@ -357,10 +357,11 @@ def hint_of(tree: Broadcasted) -> Any:
     return None
 
 
-def _family_of(version: Any) -> Any:
+def _family_of(version: Any, family: Any) -> Any:
     from mirabelle.arraytypes.dense import family_of_version
 
-    return family_of_version(version)
+    found = family_of_version(version)
+    return family if family is not None and not hasattr(found, "inner") else found
 
 
 def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Communicator, Partition]:
@@ -369,7 +370,7 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
         comm = communicator()
         return comm, family._divided(shape, comm)
     comm = leaves[0].view.buffer.comm
-    key: list[Any] = [shape]
+    key: list[Any] = [shape, comm.size]
     for leaf in leaves:
         view = leaf.view
         part = view.buffer.partition
@@ -448,7 +449,7 @@ def evaluate(family: Any, version: Any) -> Leaf:
     if type(version) is Reduced:
         return combining.reduce(family, version)
     hint = hint_of(version)
-    leaves = leaves_of(version)
+    leaves = leaves_of(version, family)
     comm, target = chosen(family, version.shape, leaves)
     if hint is not None:
         target = family._divided(version.shape, comm, hint)
@@ -547,7 +548,7 @@ def _write_view(family: Any, view: DView, tree: Any) -> None:
         if overlapping.again(frame, tree, dest) is not None:
             buffer.written()
             return
-    leaves = leaves_of(tree)
+    leaves = leaves_of(tree, family)
     if has_tables(leaves):
         tree = gathering.without_gathers(frame, tree)
         if type(tree) is Leaf:  # (a gather and nothing else)

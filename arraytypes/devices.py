@@ -276,7 +276,7 @@ def holdings(family: Any) -> tuple[Holding, ...]:
     found: dict[Any, tuple[int, Any]] = {}
     for x in gc.get_objects():
         t = type(x)  # (some objects do not like to be asked with isinstance)
-        view = x.view if t is Leaf else x if issubclass(t, GPUView) else None
+        view = getattr(x, "view", None) if t is Leaf else x if issubclass(t, GPUView) else None
         if view is None or VIEWS.get(type(view)) is not family:
             continue
         if isinstance(view, GPUView) and getattr(view, "owner", None) is None:

@@ -37,7 +37,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, constructed, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.numberedparts import follow, followers, link
-from mirabelle.arraytypes.wrappers import root_of, view_of
+from mirabelle.arraytypes.wrappers import root_of, to_be_shown, view_of
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.ops import TABLE
@@ -384,7 +384,7 @@ def _(x: AbstractArray, index: Any) -> Any:
     index = index if type(index) is tuple else (index,)
     if is_advanced(index):
         return read(x, of_whole(x, index))
-    made = view_of(x, index)
+    made = view_of(to_be_shown(x), index)
     if not made._shape and not any(i is None or i is Ellipsis for i in index):
         element = copied(made)  # its value now, as NumPy's scalars
         element._node.element = True

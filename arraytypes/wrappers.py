@@ -105,9 +105,6 @@ class Wrapper(AbstractArray):
             parent = parent._stored()
         if hasattr(parent, "_of_several"):
             return part_of_several(parent, cls, how, shape)
-        if isinstance(parent, DenseArray) and parent._is_number() and not parent.shape:
-            # A number has no memory to be seen: what shows it shows a copy, which the first write parts from it
-            parent = constructed(wrap(parent.family, parent._node))
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]
         x._parent, x._how, x._shape = parent, how, shape
@@ -466,6 +463,13 @@ def no_room(x: AbstractArray, shape: tuple[int, ...]) -> Exception:
     )
 
 
+def to_be_shown(x: Any) -> Any:
+    """What a view is made of: of a number, whose memory nobody sees, a copy (the first write parts them)."""
+    if isinstance(x, DenseArray) and not x.ndim and x._is_number():
+        return constructed(wrap(x.family, x._node))
+    return x
+
+
 @verbs.reshape.method
 def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
     if copy:
@@ -492,6 +496,7 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
         return x
     if isinstance(x, Reshaped):
         return verbs.reshape(x._parent, shape)
+    x = to_be_shown(x)
     try:
         made = Reshaped._of(x, None, shape)
         made._show(verbs.leaf_of(x).view)

@@ -72,7 +72,11 @@ class Graph:
         self._old = {id(x): weakref.ref(x) for x in arrays}
         del arrays
         view_type = self._family.view_type
-        living = [x for x in gc.get_objects() if type(x) is Leaf or type(x) is view_type]
+        # (Leaves that are still being made, or that the collector has cleared, show nothing.)
+        known = Leaf, view_type
+        living = [
+            x for x in gc.get_objects() if type(x) in known and (type(x) is not Leaf or hasattr(x, "view"))
+        ]
         recorder.know(x for x in living if type(x) is view_type and hasattr(x, "owner"))
         for x in living:
             if type(x) is Leaf and recorder.concerns(x.view):

@@ -17,6 +17,7 @@ from mirabelle.dg.time.solution import Solution
 
 Field = str | Callable[..., Any] | None
 At = tuple[str, float] | dict[str, float] | None
+Steps = Iterable[Solution] | str | Path
 
 # About so many small simplices are drawn; cells are cut less finely where there are many.
 DETAIL = 150_000
@@ -88,10 +89,8 @@ def plot(
     from matplotlib.collections import LineCollection
     from matplotlib.tri import Triangulation
 
-    draw: Any = ax.tripcolor
-    how: dict[str, Any] = {"shading": "gouraud"}
-    if levels is not None:
-        draw, how = ax.tricontourf, {"levels": levels}
+    draw: Any = ax.tripcolor if levels is None else ax.tricontourf
+    how: dict[str, Any] = {"shading": "gouraud"} if levels is None else {"levels": levels}
     x, y = drawn.points
     shown = draw(Triangulation(x, y, drawn.corners), drawn.known[0], **{**how, **style})
     ax.set(xlabel=left[0], ylabel=left[1], title=f"{name}, {when}", aspect="equal")
@@ -131,14 +130,7 @@ def _line(drawn: Pieces) -> tuple[np.ndarray, np.ndarray]:
     return np.insert(x.ravel(), gaps, np.nan), np.insert(y.ravel(), gaps, np.nan)
 
 
-def movie(
-    solutions: Iterable[Solution] | str | Path,
-    field: Field,
-    path: str | Path,
-    fps: int = 12,
-    at: At = None,
-    **style: Any,
-) -> Path:
+def movie(solutions: Steps, field: Field, path: str | Path, fps: int = 12, at: At = None, **style: Any) -> Path:
     """Solutions, or the snapshots (.h5) in a folder, as a movie of one scale: a .gif, or by ffmpeg.
 
     Parameters
@@ -181,12 +173,10 @@ def movie(
             f'A .gif is made without: movie(solutions, field, "{path.with_suffix(".gif").name}").'
         )
     writer: Any = (animation.PillowWriter if path.suffix == ".gif" else animation.FFMpegWriter)(fps)
-    frames: list[Any]
-    if isinstance(solutions, str | Path):  # beside the series there may be checkpoints
-        folder = Path(solutions)
-        frames = sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
-    else:
-        frames = list(solutions)
+    folder = Path(solutions) if isinstance(solutions, str | Path) else None
+    # (Beside the series there may be checkpoints.)
+    kept = [] if folder is None else sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
+    frames: list[Any] = list(solutions) if folder is None else kept
     if not frames:
         raise ValueError(
             "There is nothing to make a movie of: no solution, no snapshot (.h5) in the folder. Write some: "

@@ -176,7 +176,7 @@ def movie(solutions: Steps, field: Field, path: str | Path, fps: int = 12, at: A
     folder = Path(solutions) if isinstance(solutions, str | Path) else None
     # (Beside the series there may be checkpoints.)
     kept = [] if folder is None else sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
-    frames: list[Any] = list(solutions) if folder is None else kept
+    frames: list[Any] = kept if isinstance(solutions, str | Path) else list(solutions)
     if not frames:
         raise ValueError(
             "There is nothing to make a movie of: no solution, no snapshot (.h5) in the folder. Write some: "

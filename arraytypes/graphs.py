@@ -72,7 +72,7 @@ class Graph:
         self._old = {id(x): weakref.ref(x) for x in arrays}
         del arrays
         view_type = self._family.view_type
-        # (Leaves that are still being made, or that the collector has cleared, show nothing.)
+        # (Another thread may be making a leaf, which has no memory yet.)
         known = Leaf, view_type
         living = [
             x for x in gc.get_objects() if type(x) in known and (type(x) is not Leaf or hasattr(x, "view"))

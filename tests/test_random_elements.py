@@ -10,6 +10,7 @@ import pytest
 from randomelements import difference
 
 import mirabelle as mb
+from mirabelle.dispatch.tree import Leaf
 
 
 def shared(x):
@@ -149,3 +150,29 @@ def test_numbers_of_many_types_and_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+NUMBERS = {
+    "constructed": lambda x: mb.HostArray(2.0), "sum": lambda x: mb.materialize(mb.sum(x)),
+    "zeros": lambda x: mb.zeros(()), "shared": lambda x: mb.asarray(np.array(3.0)),
+    "copy": lambda x: mb.copy(mb.asarray(3.0)), "picked": lambda x: x[2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("first", [False, True])
+def test_what_goes_with_a_cycle_is_kept_whole(kind, first):
+    """The collector takes cycles apart bit by bit: a handle it lets go is kept, and its leaf was cleared next."""
+    x = mb.HostArray(np.arange(6.0))
+    for _ in range(3):
+        for _ in range(20):
+            cycle = []
+            if first:
+                cycle.append(cycle)
+            cycle.append(NUMBERS[kind](x))
+            if not first:
+                cycle.append(cycle)
+        del cycle
+        gc.collect()
+        assert all(hasattr(leaf, "view") for leaf in gc.get_objects() if type(leaf) is Leaf)
+        assert [float(x[k]) for k in range(6)] == [0, 1, 2, 3, 4, 5]

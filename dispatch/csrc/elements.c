@@ -52,6 +52,8 @@ keep_element(Handle *self)
     Place *place = place_of(Py_TYPE(self));
     if (place->type != Py_TYPE(self) || place->n == SPARE || !is_as_new(self->version))
         return 0;
+    /* (The handle may go because the collector takes a cycle apart, and the leaf would be next.) */
+    PyObject_GC_UnTrack(self->version);
     place->spare[place->n++] = self;
     return 1;
 }

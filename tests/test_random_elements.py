@@ -162,7 +162,7 @@ NUMBERS = {
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("first", [False, True])
 def test_what_goes_with_a_cycle_is_kept_whole(kind, first):
-    """The collector takes cycles apart bit by bit: a handle it lets go is kept, and its leaf was cleared next."""
+    """The collector takes cycles apart: a handle that it lets go is kept, and its leaf was cleared next."""
     x = mb.HostArray(np.arange(6.0))
     for _ in range(3):
         for _ in range(20):

@@ -16,6 +16,7 @@ from kinds import PLAIN, SINGLE
 import mirabelle as mb
 from mirabelle.arraytypes.duals import tangents
 from mirabelle.arraytypes.duals.traced import straight
+from mirabelle.arraytypes.usercode import userfunctions
 
 plain = pytest.mark.parametrize("kind", PLAIN, ids=repr)
 
@@ -574,6 +575,7 @@ def test_value_and_gradient_are_one_kernel_each(kind, monkeypatch, many):
 
 
 def test_a_function_defined_anew_is_worked_out_once():
+    userfunctions.forget()  # (each 32 functions older ones are dropped, and what was made of all is made again)
     x = mb.HostArray(POINTS)
 
     def call(k):

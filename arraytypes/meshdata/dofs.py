@@ -153,12 +153,21 @@ class Dofs:
         """A table (or a part of the inverse) in the memory of an array type's place."""
         key = family, what
         if key not in self._placed:
-            values = self.rows if what == "table" else self.inverse()[_INVERSE.index(what)]
+            values = self.rows if what == "table" else self._of_inverse(what)
             self._placed[key] = placed(family, values)
         return self._placed[key]
 
+    def _of_inverse(self, what: str) -> Any:
+        reached, starts, sources = self.inverse()
+        if what == "starts of all":
+            counts = np.zeros(self.size + 1, starts.dtype)
+            counts[1:][reached] = np.diff(starts)
+            return np.cumsum(counts, dtype=starts.dtype)
+        return {"reached": reached, "starts": starts, "sources": sources}[what]
 
-_INVERSE = ("reached", "starts", "sources")
+
+# What the inverse of a table consists of: for the entries that are reached, and for all of them.
+INVERSE, INVERSE_OF_ALL = ("reached", "starts", "sources"), ("starts of all", "sources")
 # The tables there are, by what they lead from and their size.
 _tables: dict[Any, list[weakref.ref[np.ndarray]]] = {}
 _lock = ForkLock()

@@ -28,7 +28,8 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.kernels import Kernel
 from mirabelle.arraytypes.lending import family_in_memory
 from mirabelle.arraytypes.meshdata.access import Access, Intent
-from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
+from mirabelle.arraytypes.meshdata.dofs import INVERSE, INVERSE_OF_ALL, Dofs, dofs
+from mirabelle.arraytypes.meshdata.formulas import Fused
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, LocalProgram, local_kernel
 from mirabelle.arraytypes.meshdata.localsums import collected
 from mirabelle.arraytypes.meshdata.meshkernels import Argument, Source, made
@@ -228,7 +229,7 @@ _VALUES = frozenset((bool, float, complex))
 class Bound:
     """An argument of a loop: its array, and how the points of the loop reach it."""
 
-    __slots__ = ("array", "dofs", "flat", "intent", "name", "row_shape", "whole")
+    __slots__ = ("array", "dofs", "flat", "fused", "intent", "name", "row_shape", "sources", "whole")
 
     def __init__(self, kernel: LocalKernel, points: Any, name: str, access: Any) -> None:
         if not isinstance(access, Access):
@@ -241,6 +242,9 @@ class Bound:
         self.intent: Intent = access.intent
         self.whole: bool = access.whole
         self.dofs: Dofs | None = None
+        # What surrounds the loop and is done in it, and the arrays and numbers that this reads.
+        self.fused: Fused | None = None
+        self.sources: Sequence[Any] = ()
         array = access.array
         tree = getattr(array, "tree", None)
         self.flat = tree is not None
@@ -292,10 +296,24 @@ class Bound:
         made = object.__new__(Bound)
         made.dofs, made.flat, made.row_shape, made.whole = self.dofs, self.flat, self.row_shape, self.whole
         made.name, made.intent, made.array = name, intent, array
+        made.fused, made.sources = None, ()
+        return made
+
+    def fused_with(self, fused: Fused | None, array: Any, sources: Sequence[Any]) -> Bound:
+        """The same argument, of what surrounds the loop."""
+        made = self.with_array(self.name, self.intent, array)
+        made.fused, made.sources = fused, sources
         return made
 
     @property
+    def arrays(self) -> list[Any]:
+        """All that a kernel is given of it."""
+        return [*(() if self.fused and not self.intent.writes else (self.array,)), *self.sources]
+
+    @property
     def how(self) -> str:
+        if self.fused is not None:
+            return self.fused.how
         if self.dofs is not None:
             return "table"
         if self.whole:
@@ -304,6 +322,8 @@ class Bound:
 
     @property
     def dtype(self) -> np.dtype:
+        if self.fused is not None:
+            return self.fused.dtype
         found = getattr(self.array, "dtype", None)
         return found if isinstance(found, np.dtype) else np.result_type(self.array)
 
@@ -320,7 +340,10 @@ class Bound:
         table = self.dofs
         arity, partial = (table.arity, table.partial) if table is not None else (0, False)
         strides = table.strides if table is not None else ()
-        return self.intent, self.how, arity, self.shape, self.row_shape, self.flat, partial, self.dtype, strides
+        return (
+            self.intent, self.how, arity, self.shape, self.row_shape, self.flat, partial, self.dtype, strides,
+            self.fused,
+        )  # fmt: skip
 
 
 def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
@@ -467,7 +490,7 @@ class Compiled:
         self.arguments = [
             Argument(b.name, b.intent, b.how, 0 if b.dofs is None else b.dofs.arity, b.row_shape, b.flat,
                      b.dofs is not None and b.dofs.partial, b.dtype, names[_rows_key(b.dofs)],
-                     b.dofs.strides if b.dofs is not None else ())
+                     b.dofs.strides if b.dofs is not None else (), b.fused)
             for b in bound
         ]  # fmt: skip
         self.source = Source(kernel.name, self.program, self.arguments)
@@ -538,7 +561,7 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
         if a.buffered and not free:
             parts.append(_buffer(family, n, a, plan.leaves_some(i)))
         if not (a.buffered and not a.intent.gathers) or free:
-            values.append(b.array)
+            values += b.arrays
     rows = [table.on(family) for table in tables_of(bound)]
     plan.kernel("elements", bool(atomics))[n](*values, *rows, *parts, *layers_of(bound))
     waiting = iter(parts)
@@ -551,10 +574,10 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
         else:
             assert b.dofs is not None
             table = b.dofs
-            inverse = [table.on(family, what) for what in ("reached", "starts", "sources")]
-            size = math.prod(a.block)
-            if len(inverse[0]):
-                plan.kernel("gathered", i)[len(inverse[0]), size](b.array, part, n * a.arity, *inverse)
+            inverse = [table.on(family, what) for what in (INVERSE if b.fused is None else INVERSE_OF_ALL)]
+            size, entries = math.prod(a.block), table.size if b.fused is not None else len(inverse[0])
+            if entries:
+                plan.kernel("gathered", i)[entries, size](*b.arrays, part, n * a.arity, *inverse)
 
 
 def _buffer(family: Any, n: int, a: Any, leaves_some: bool) -> Any:

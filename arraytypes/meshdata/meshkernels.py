@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import linecache
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any
@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.access import Intent
+from mirabelle.arraytypes.meshdata.formulas import NUMBER as ONE
+from mirabelle.arraytypes.meshdata.formulas import VALUE, Formula, Fused, as_dtype
 from mirabelle.arraytypes.meshdata.laneblocks import LaneBlock
 from mirabelle.arraytypes.meshdata.lanetables import LEAST_OPERATIONS, LaneTable, lane_tables
 from mirabelle.arraytypes.meshdata.localgraph import OPERATORS
@@ -49,6 +51,14 @@ class Argument:
     rows: str = ""
     # Of points in columns: how far apart what neighbouring layers reach is, by columns of the table.
     strides: tuple[int, ...] = ()
+    # What surrounds the loop and is done in it.
+    fused: Fused | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters of its arrays."""
+        more = self.fused.names(self.name) if self.fused else []
+        return more if self.fused and not self.intent.writes else [self.name, *more]
 
     @property
     def entries(self) -> int:
@@ -81,20 +91,53 @@ class Argument:
         step = self.strides[k] if self.strides else 0
         return f"{row} + {_product('_layer', step)}" if step else row
 
-    def at(self, row: str, place: tuple[int, ...]) -> str:
+    def at(self, row: str, place: tuple[int, ...], name: str = "") -> str:
         """The element of a row's block."""
+        name = name or self.name
+        if self.how == NUMBER:
+            return name
         if self.flat and self.how != WHOLE:
             size = math.prod(self.block)
             inner = int(np.ravel_multi_index(place, self.block)) if self.block else 0
-            return f"{self.name}[{_sum(_product(row, size), inner)}]"
+            return f"{name}[{_sum(_product(row, size), inner)}]"
         index = ", ".join(([row] if self.how != WHOLE else []) + [str(i) for i in place])
-        return f"{self.name}[{index or '0'}]"
+        return f"{name}[{index or '0'}]"
 
     def value(self, row: str, place: tuple[int, ...]) -> str:
         """What is read there: of nothing zero."""
-        if not self.partial:
-            return self.at(row, place)
-        return f"{self.at(row, place)} if {row} >= 0 else {'False' if self.dtype.kind == 'b' else '0'}"
+        there = self.at(row, place)
+        if self.fused and self.fused.before:
+            there = self.formula("b", self.fused.before, functools.partial(self.at, row, place))
+        if not self.partial or self.how != TABLE:
+            return there
+        return f"{there} if {row} >= 0 else {'False' if self.dtype.kind == 'b' else '0'}"
+
+    def formula(self, tag: str, formula: Formula, at: Callable[[str], str], value: str = "") -> str:
+        """The expression of a formula whose sources stand where the argument's entries do."""
+
+        def source(s: int) -> str:
+            kind, name = formula.sources[s][0], f"{self.name}_{tag}{s}"
+            return value if kind == VALUE else name if kind == ONE else at(name)
+
+        return formula.text(source)
+
+    def combined(self, at: Callable[[str], str], element: str) -> list[str]:
+        """The statements that give an element what a point contributes. `at` is how an array is read there."""
+        there, fused = at(self.name), self.fused
+        if fused is None:
+            return [_combined(self, there, element)]
+        old = there if fused.before is None else self.formula("b", fused.before, at)
+        if self.intent is Intent.INC:
+            element = f"{old} + {element}"
+        elif self.intent.combines:
+            element = f"np.{self.intent.combines}({old}, {element})"
+        return self.finished(at, [f"_w = {as_dtype(f'({element})', None, self.dtype)}"], "_w")
+
+    def finished(self, at: Callable[[str], str], lines: list[str], value: str) -> list[str]:
+        """The statements that write a value, as what becomes of it."""
+        if self.fused and self.fused.after:
+            value = self.formula("a", self.fused.after, at, value)
+        return [*lines, f"{at(self.name)} = {value}"]
 
 
 def _product(row: str, size: int) -> str:
@@ -169,9 +212,9 @@ class Source:
         lines = []
         for i, a in enumerate(self.arguments):
             if a.how == NUMBER:
-                lines += [f"_v{i}_{j} = {a.name}" for j in self.read[i]]
+                lines += [f"_v{i}_{j} = {a.value('', ())}" for j in self.read[i]]
             elif a.how == WHOLE and a.intent is Intent.READ:
-                lines += [f"_v{i}_{j} = {a.at('', a.entry(j)[1])}" for j in self.read[i]]
+                lines += [f"_v{i}_{j} = {a.value('', a.entry(j)[1])}" for j in self.read[i]]
         return lines
 
     def computed(self, inputs: str, wanted: Sequence[int] | None = None) -> tuple[list[str], dict[int, str]]:
@@ -220,7 +263,7 @@ class Source:
         later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]
         buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
         written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
-        arrays = [a.name for a in self.arguments]
+        arrays = [name for a in self.arguments for name in a.names]
         given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers, *self.layers]
         given += self.weights
         local = [line for line in body if ".private(" in line]
@@ -249,7 +292,7 @@ class Source:
         if a.how == WHOLE:
             return [f"{a.name}_parts[{j}, _p] = {element}"]
         if a.how == DIRECT:
-            return [_combined(a, a.at("_p", place), element)]
+            return a.combined(functools.partial(a.at, "_p", place), element)
         lines = []
         row = f"_{a.name}_goal{k}" if deferred else f"_{a.rows}{k}"
         if row not in rows:
@@ -284,7 +327,7 @@ class Source:
         for _, j, a, n in self.outputs():
             k, place = a.entry(j)
             if a.how == DIRECT:
-                body.append(_combined(a, a.at("_p", place), text[n]))
+                body += a.combined(functools.partial(a.at, "_p", place), text[n])
             elif a.scattered and (atomics or not a.buffered):
                 row = f"_{a.rows}{k}"
                 if row not in rows:
@@ -298,9 +341,10 @@ class Source:
                 body.append(f"{a.name}_parts[{column} * _n + _p] = {text[n]}")
         parts = [f"{a.name}_parts" for a in self.arguments if a.buffered and not (atomics and a.scattered)]
         plain = [
-            a.name
+            name
             for a in self.arguments
             if not (a.buffered and not a.intent.gathers) or (atomics and a.scattered)
+            for name in a.names
         ]
         given = [*plain, *self.table_parameters(), *parts, *self.layers]
         return _function(self.name, given, body), {}
@@ -309,7 +353,8 @@ class Source:
         """A thread takes one entry of a block that is reached, and joins its contributions."""
         a = self.arguments[i]
         size = math.prod(a.block)
-        body = ["_r, _b = _k.index(0), _k.index(1)", "_e = reached[_r]"]
+        reached = ["reached"] if a.fused is None else []  # (else it is every entry)
+        body = ["_r, _b = _k.index(0), _k.index(1)", "_e = reached[_r]" if reached else "_e = _r"]
         places = [f"_e * {size} + _b" if size > 1 else "_e"] if a.flat or not a.block else None
         if places is None:
             inner, rest = [], "_b"
@@ -317,17 +362,21 @@ class Source:
                 inner.append(f"({rest}) % {d}")
                 rest = f"({rest}) // {d}"
             places = ["_e", rest, *reversed(inner)]
-        element = f"{a.name}[{', '.join(places)}]"
+
+        def at(name: str) -> str:
+            return f"{name}[{', '.join(places)}]"
+
         source = "parts[_b * stride + sources[_q]]" if size > 1 else "parts[sources[_q]]"
         if a.intent in (Intent.WRITE, Intent.RW):
-            body += ["_q = starts[_r + 1] - 1", f"{element} = {source}"]
+            body += ["_q = starts[_r + 1] - 1", f"{at(a.name)} = {source}"]
         else:
             combine = {"add": "_s + {0}", "minimum": "np.minimum(_s, {0})", "maximum": "np.maximum(_s, {0})"}
-            body += [f"_s = {element}", "for _q in range(starts[_r], starts[_r + 1]):"]
-            body += [f"    _s = {combine[str(a.intent.combines)].format(source)}", f"{element} = _s"]
-        return _function(
-            f"{self.name}_{a.name}", [a.name, "parts", "stride", "reached", "starts", "sources"], body
-        ), {}
+            before = a.fused.before if a.fused else None
+            first = a.formula("b", before, at) if before else at(a.name)
+            body += [f"_s = {first}", "for _q in range(starts[_r], starts[_r + 1]):"]
+            body += a.finished(at, [f"    _s = {combine[str(a.intent.combines)].format(source)}"], "_s")
+        given = [*a.names, "parts", "stride", *reached, "starts", "sources"]
+        return _function(f"{self.name}_{a.name}", given, body), {}
 
 
 def _combined(a: Argument, element: str, value: str) -> str:

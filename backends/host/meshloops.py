@@ -81,7 +81,7 @@ class _Ranges:
         plan, ranges = self.plan, self.ranges
         later = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.later]
         parts = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.parts]
-        arrays = [b.array for b in bound]
+        arrays = [x for b in bound for x in b.arrays]
         given = (self.edges, *arrays, *self.tables, *later, *parts, *self.columns, *self.weights)
         _, arguments = self.kernel.lent(given)
         if counters.active:
@@ -97,7 +97,8 @@ class _Ranges:
         for (i, _), values in zip(self.later, later, strict=True):
             a = plan.arguments[i]
             _, targets, order = self.waiting[a.name]
-            _settle(a, arguments[1 + i], targets, values, order)
+            at = 1 + sum([len(b.arrays) for b in bound[:i]])
+            _settle(a, arguments[at], targets, values, order)
         for (i, _), part in zip(self.parts, parts, strict=True):
             join_whole(bound[i], asarray(part))
 

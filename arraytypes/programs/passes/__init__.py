@@ -17,6 +17,7 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `products`: products with one matrix, or with parts of one, become one product;
 - `joins`: what is joined only to be joined again, or reshaped on the way, is written where it belongs;
 - `refined`: operations on reshaped values are operations over the axes that these have before;
+- `loops`: operations on what a loop over mesh points reads and writes are done in it;
 - `user`: rules of your own.
 
 A rule of your own is a method of `rewrite`, for a class of nodes. It is given each such node of the graphs
@@ -51,6 +52,7 @@ from mirabelle.arraytypes.programs.passes.constants import constants
 from mirabelle.arraytypes.programs.passes.contractions import contractions
 from mirabelle.arraytypes.programs.passes.folds import folds
 from mirabelle.arraytypes.programs.passes.joins import joins
+from mirabelle.arraytypes.programs.passes.loops import loops
 from mirabelle.arraytypes.programs.passes.parts import flattened_parts, parts
 from mirabelle.arraytypes.programs.passes.products import products, stacks
 from mirabelle.arraytypes.programs.passes.refined import refined
@@ -132,6 +134,7 @@ PASSES: dict[str, Pass] = {
     "products": products,
     "joins": joins,
     "refined": refined,
+    "loops": loops,
     "user": user,
 }
 # Those that hold only where no value is infinite or NaN.

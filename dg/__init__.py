@@ -64,17 +64,8 @@ from mirabelle.dg.fluxes import (
 from mirabelle.dg.limiters import ModalFilter, PositivityLimiter
 from mirabelle.dg.meshes import Mesh, box, read_mesh
 from mirabelle.dg.meshes.divided import DividedMesh, read_parts, write_parts
-from mirabelle.dg.output import (
-    Checkpoint,
-    SaveSolution,
-    load,
-    movie,
-    plot,
-    save,
-    thumbnail,
-    write_pvd,
-    write_vtu,
-)
+from mirabelle.dg.output import Checkpoint, SaveSolution, load, movie, plot, save, thumbnail
+from mirabelle.dg.output.vtk import write_pvd, write_vtu
 from mirabelle.dg.semidiscretization import Semidiscretization
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm, VolumeForm, WeakForm
 from mirabelle.dg.terms import boundary_flux, gradient, interface_flux, lift, right_hand_side, volume_term

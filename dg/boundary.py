@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from mirabelle.dg.equations.base import Equations, Fields, combined, dot, mirrored
-from mirabelle.dg.fluxes import Flux
+from mirabelle.dg.equations.base import Equations, combined, dot, mirrored
 from mirabelle.dg.returned import looked_after, one_each
+from mirabelle.dg.spelled import Fields, Flux, Time
 
 Given = float | Sequence[float] | Callable[[Fields, Any], Any]
 
@@ -49,24 +49,24 @@ class BoundaryCondition:
         super().__init_subclass__(**options)
         looked_after(cls, RETURNS)
 
-    def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def state(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         """The fields outside, auxiliary ones included."""
         return u
 
-    def flux(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations, flux: Flux) -> Fields:
+    def flux(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations, flux: Flux) -> Fields:
         """The flux out of the domain."""
         return flux(u, self.state(u, normal, x, t, equations), normal, equations)
 
-    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         """The gradient variables on the boundary, of which `w` are those inside: those of the outer state."""
         return equations.gradient_variables(self.state(u, normal, x, t, equations))
 
-    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         """The viscous flux through the boundary, of which `f` is the one inside."""
         return f
 
 
-def evaluated(given: Given, like: Any, x: Fields, t: Any, names: Sequence[str], who: object) -> Fields:
+def evaluated(given: Given, like: Any, x: Fields, t: Time, names: Sequence[str], who: object) -> Fields:
     """Numbers, or a function's results, as fields like a given one; a tuple is for several.
 
     >>> import mirabelle as mb
@@ -118,7 +118,7 @@ number each: `Prescribed((...,))` or `Prescribed(lambda x, t: (...,))`.
 
     given: Given
 
-    def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def state(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         return evaluated(self.given, u[0], x, t, equations.names, self) + tuple(u[len(equations) :])
 
 
@@ -143,7 +143,7 @@ class SupersonicInflow(Prescribed):
     [-2.0]
     """
 
-    def flux(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations, flux: Flux) -> Fields:
+    def flux(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations, flux: Flux) -> Fields:
         return equations.normal_flux(self.state(u, normal, x, t, equations), normal)
 
 
@@ -157,7 +157,7 @@ class SupersonicOutflow(BoundaryCondition):
     [2.0]
     """
 
-    def flux(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations, flux: Flux) -> Fields:
+    def flux(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations, flux: Flux) -> Fields:
         return equations.normal_flux(u, normal)
 
 
@@ -183,7 +183,7 @@ class SubsonicOutflow(BoundaryCondition):
 
     pressure: float
 
-    def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def state(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         w = list(equations.primitive(u))
         at = equations.primitive_names.index("p")
         w[at] = 0.0 * w[at] + self.pressure
@@ -204,13 +204,13 @@ class SlipWall(BoundaryCondition):
     [[1.0], [2.0], [-3.0]]
     """
 
-    def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def state(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         return equations.reflected(u, normal)
 
-    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         return (*mirrored(w[: equations.dims], normal, 1.0), *w[equations.dims :])
 
-    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         d = equations.dims
         stress = dot(f[1 : d + 1], normal)
         return (f[0], *(stress * n for n in normal), *(0.0 * q for q in f[d + 1 :]))
@@ -251,14 +251,14 @@ class NoSlipWall(BoundaryCondition):
     temperature: Given | None = None
     velocity: Given | None = None
 
-    def _warm(self, u: Fields, x: Fields, t: Any) -> Fields:
+    def _warm(self, u: Fields, x: Fields, t: Time) -> Fields:
         return evaluated(self.temperature or (), u[0], x, t, ("temperature",), self)
 
-    def _moving(self, u: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def _moving(self, u: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         d = equations.dims
         return evaluated(self.velocity or (0.0,) * d, u[0], x, t, [f"v{a + 1}" for a in range(d)], self)
 
-    def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def state(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         rho, *w = equations.primitive(u)
         d, wall = equations.dims, self._moving(u, x, t, equations)
         p = w[d]
@@ -267,17 +267,17 @@ class NoSlipWall(BoundaryCondition):
             p = p * (2.0 * self._warm(u, x, t)[0] / inside - 1.0)
         return equations.conservative((rho, *combined(2.0, wall, -1.0, w[:d]), p, *w[d + 1 :]))
 
-    def flux(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations, flux: Flux) -> Fields:
+    def flux(self, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations, flux: Flux) -> Fields:
         image = NoSlipWall(velocity=self.velocity).state(u, normal, x, t, equations)
         return flux(u, image, normal, equations)
 
-    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def value(self, w: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         d, heat = equations.dims, w[equations.dims : equations.dims + 1]
         if self.temperature is not None:
             heat = self._warm(u, x, t)
         return (*self._moving(u, x, t, equations), *heat, *w[d + 1 :])
 
-    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         d = equations.dims
         energy = f[d + 1]
         if self.temperature is None:  # no heat passes: only the work of the moving wall
@@ -306,5 +306,5 @@ class Neumann(BoundaryCondition):
 
     given: Given
 
-    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
+    def viscous(self, f: Fields, u: Fields, normal: Fields, x: Fields, t: Time, equations: Equations) -> Fields:
         return evaluated(self.given, u[0], x, t, equations.names, self)

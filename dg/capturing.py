@@ -20,7 +20,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,13 +29,10 @@ from mirabelle.dg.equations import Equations
 from mirabelle.dg.fluxes import lax_friedrichs
 from mirabelle.dg.returned import one, one_each
 from mirabelle.dg.solver import FluxDifferencing
+from mirabelle.dg.spelled import Array, Condition, Fields, Number, Semidiscretization, Time
 from mirabelle.dg.terms import flux_differences, stacked, volume_term, with_diffusion
 from mirabelle.dg.traces import behind, cells_behind
 
-if TYPE_CHECKING:
-    from mirabelle.dg.semidiscretization import Semidiscretization
-
-Fields = tuple[Any, ...]
 Indicator = Callable[[Fields], Any]
 
 
@@ -49,7 +46,7 @@ def _modes(semi: Semidiscretization) -> tuple[Any, Any]:
     return semi.put(semi.element.to_modes), semi.put(np.array(parts, float))
 
 
-def energy_shares(semi: Semidiscretization, values: Any) -> list[Any]:
+def energy_shares(semi: Semidiscretization, values: Array) -> list[Any]:
     """For degrees n and n - 1, which share of the energy of all up to it they have: arrays (1, K).
 
     >>> from mirabelle import dg
@@ -75,7 +72,7 @@ def _neighbours(semi: Semidiscretization) -> tuple[Any, Any]:
     return cells_behind(semi.part, semi.comm, semi.mesh, semi.put)  # type: ignore[no-any-return]
 
 
-def _among_neighbours(semi: Semidiscretization, values: Any) -> Any:
+def _among_neighbours(semi: Semidiscretization, values: Array) -> Any:
     """The values of the cells behind faces, (Nf, K), of those of cells (1, K)."""
     neighbours, cut = semi.kept(_neighbours)
     return behind(mb.expand_dims(mb.materialize(values), axis=0), neighbours, cut)[0][:, 0]
@@ -122,7 +119,7 @@ class SubcellBlending(FluxDifferencing):
     indicator: Indicator | None = None
     smooth: bool = True
 
-    def blending(self, semi: Semidiscretization, u: Any) -> Any:
+    def blending(self, semi: Semidiscretization, u: Array) -> Array:
         """The share of finite volumes in each cell, (1, K)."""
         values = _indicated(self.indicator, semi, semi.fields(u))
         share = functools.reduce(mb.maximum, energy_shares(semi, values))
@@ -242,7 +239,7 @@ class ArtificialViscosity:
     width: float = 1.0
     indicator: Indicator | None = None
 
-    def diffusivity(self, semi: Semidiscretization, u: Any, faces: bool = False) -> Any:
+    def diffusivity(self, semi: Semidiscretization, u: Array, faces: bool = False) -> Number:
         """The viscosity of each cell, (1, K), or the larger one of both cells at faces, (Nf, 1, K)."""
         fields, order, d = semi.fields(u), max(semi.solver.order, 1), semi.dims
         share = energy_shares(semi, _indicated(self.indicator, semi, fields))[0]
@@ -265,14 +262,14 @@ class ArtificialViscosity:
         object.__setattr__(made, "added", self)
         return made
 
-    def scaled(self, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
+    def scaled(self, semi: Semidiscretization, u: Array, gradients: Array) -> Array:
         """Gradients (d n, Np, K) as viscous fluxes take them: those that were added, times the viscosity."""
         m, own = len(semi.equations), gradients.shape[0] // semi.dims - len(semi.equations)
-        epsilon = semi.artificial_diffusivity(u)
+        epsilon: Any = semi.artificial_diffusivity(u)
         factors = [mb.ones_like(epsilon)] * own + [epsilon] * m
         return mb.stack(factors * semi.dims) * gradients
 
-    def scaled_jumps(self, semi: Semidiscretization, u: Any, jumps: Fields) -> Fields:
+    def scaled_jumps(self, semi: Semidiscretization, u: Array, jumps: Fields) -> Fields:
         """The same of jumps of the gradient variables at faces."""
         m, epsilon = len(semi.equations), semi.artificial_diffusivity(u, faces=True)
         return (*jumps[:-m], *[epsilon * w for w in jumps[-m:]])
@@ -318,11 +315,11 @@ class Regularised(Equations):
             return tuple(added)
         return tuple([f + g for f, g in zip(self.plain.viscous_flux(u, own, axis), added, strict=True)])
 
-    def diffusivity(self, u: Fields) -> Any:
+    def diffusivity(self, u: Fields) -> Number:
         return self.plain.diffusivity(u) if self.plain.second_order else 0.0 * u[0]
 
     def boundary_values(
-        self, condition: Any, w: Fields, u: Fields, normal: Fields, x: Fields, t: Any
+        self, condition: Condition, w: Fields, u: Fields, normal: Fields, x: Fields, t: Time
     ) -> Fields:
         own = w[: -len(self)]
         if self.plain.second_order:
@@ -330,7 +327,7 @@ class Regularised(Equations):
         return (*own, *w[-len(self) :])
 
     def boundary_viscous_flux(
-        self, condition: Any, u: Fields, gradients: Sequence[Fields], normal: Fields, x: Fields, t: Any
+        self, condition: Condition, u: Fields, gradients: Sequence[Fields], normal: Fields, x: Fields, t: Time
     ) -> Fields:
         if not self.plain.second_order:
             return tuple([0.0 * q for q in u[: len(self)]])

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from mirabelle.dg.equations import Equations
 from mirabelle.dg.meshes import Mesh, drawing
 from mirabelle.dg.meshes.divided import DividedMesh, divided
 from mirabelle.dg.meshes.parts import Part
-from mirabelle.dg.semidiscretization import Auxiliary, Fields, Semidiscretization
+from mirabelle.dg.semidiscretization import Auxiliary, Semidiscretization
 from mirabelle.dg.solver import Solver
+from mirabelle.dg.spelled import Array, ArrayLike, Axes, DTypeLike, Fields, Number, RungeKutta, Solution, Time
 
 
 class Local(Semidiscretization):
@@ -63,8 +64,8 @@ class Divided(Semidiscretization):
         boundary_conditions: Mapping[str, Any] | None = None,
         source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
         array: Callable[..., Any] = mb.DArray[mb.HostArray],
-        dtype: Any = mb.float64,
-        ranks: Any = None,
+        dtype: DTypeLike = mb.float64,
+        ranks: ArrayLike | None = None,
     ) -> None:
         made = array(np.zeros(0))
         self.array = array
@@ -114,7 +115,7 @@ class Divided(Semidiscretization):
 
     # From the arrays of all to those of this process, and back
 
-    def shown(self, local: Any) -> Any:
+    def shown(self, local: Array) -> Array:
         """An array (..., K) of this process's cells as its part of one over all cells."""
         local = mb.materialize(local)
         layout = self._layouts.get(local.ndim)
@@ -123,7 +124,7 @@ class Divided(Semidiscretization):
             layout = self._layouts[local.ndim] = mb.distributed.Layout(ragged)
         return mb.DArray.from_local(local, layout, self.processes, checked=False)
 
-    def taken(self, u: Any) -> Any:
+    def taken(self, u: Array) -> Array:
         """This process's part of an array (..., K) over all cells."""
         if mb.place(u).kind != "distributed":
             raise TypeError(
@@ -131,9 +132,9 @@ class Divided(Semidiscretization):
                 f"{type(u).__name__}. Make one: `semi.state(lambda x, t: (...))`, `semi.put(values)`."
             )
         u = mb.distributed.redistribute(u, mb.distributed.Ragged(u.ndim - 1, self.sizes))
-        return u.local
+        return cast(mb.DArray, u).local
 
-    def put(self, values: Any) -> Any:
+    def put(self, values: ArrayLike) -> Array:
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == self.K:
             first = sum(self.sizes[: self.processes.rank])
@@ -163,7 +164,7 @@ class Divided(Semidiscretization):
     def dims(self) -> int:
         return self.cells.dims
 
-    def scalar(self, value: float) -> Any:
+    def scalar(self, value: float) -> Array:
         return self.local.scalar(value)
 
     def stored(self) -> dict[str, Any]:
@@ -186,46 +187,46 @@ class Divided(Semidiscretization):
 
     # What each process does of its part
 
-    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> Any:
+    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> Array:
         return self.shown(self.local.state(function, t))
 
-    def rhs(self, u: Any, t: Any = 0.0) -> Any:
+    def rhs(self, u: Array, t: Time = 0.0) -> Array:
         return self.shown(self.local.rhs(self.taken(u), t))
 
-    def limit(self, u: Any, t: Any = 0.0) -> Any:
+    def limit(self, u: Array, t: Time = 0.0) -> Array:
         return self.shown(self.local.limit(self.taken(u), t)) if self.solver.limiters else u
 
-    def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
+    def max_dt(self, u: Array, cfl: float = 1.0, method: RungeKutta | None = None) -> Array:
         return self.local.max_dt(self.taken(u), cfl, method)
 
-    def artificial_diffusivity(self, u: Any, faces: bool = False) -> Any:
+    def artificial_diffusivity(self, u: Array, faces: bool = False) -> Number:
         found = self.local.artificial_diffusivity(self.taken(u), faces)
         return found if isinstance(found, float) else self.shown(found)
 
     def norms(
-        self, u: Any, exact: Callable[[Fields, Any], Sequence[Any]], t: float
+        self, u: Array, exact: Callable[[Fields, Any], Sequence[Any]], t: float
     ) -> dict[str, tuple[float, float]]:
         return self.local.norms(self.taken(u), exact, t)
 
-    def integrate(self, values: Any) -> Any:
+    def integrate(self, values: Array) -> Array:
         return self.local.integrate(self.taken(values))
 
-    def means(self, u: Any) -> Any:
+    def means(self, u: Array) -> Array:
         return self.shown(self.local.means(self.taken(u)))
 
     @cached_property
-    def weights(self) -> Any:
+    def weights(self) -> Array:
         return self.shown(self.local.weights)
 
     @cached_property
-    def cell_volumes(self) -> Any:
+    def cell_volumes(self) -> Array:
         return self.shown(self.local.cell_volumes)
 
     @cached_property
     def volume(self) -> float:
         return self.local.volume
 
-    def sample(self, u: Any, points: Any) -> np.ndarray:
+    def sample(self, u: Array, points: ArrayLike) -> np.ndarray:
         """The fields at points (d, n), (m, n) in NumPy, on all processes; NaN outside of the domain."""
         found = self.local.sample(self.taken(u), points)
         comm, n = self.processes, self.processes.size
@@ -236,7 +237,7 @@ class Divided(Semidiscretization):
         total = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(mine), "sum", comm))
         return np.where(first < n, total, np.nan)
 
-    def anywhere(self, find: Callable[[Any, Any], str], u: Any) -> str:
+    def anywhere(self, find: Callable[[Any, Any], str], u: Array) -> str:
         """What the first process finds that finds anything of its own part, in words."""
         found = find(self.local, self.taken(u))
         said = self.processes.allgather_object(found)
@@ -247,7 +248,7 @@ class Divided(Semidiscretization):
 
     # Together
 
-    def agree(self, solution: Any, callbacks: Sequence[Any]) -> None:
+    def agree(self, solution: Solution, callbacks: Sequence[Any]) -> None:
         """Let all do what one was told, by a signal or by its own callbacks: to stop, to write a checkpoint."""
         asked = [getattr(c, "asked", False) for c in callbacks]
         flags = np.array([bool(solution.stopped or solution.told), *asked], np.int8)
@@ -281,7 +282,7 @@ class Divided(Semidiscretization):
         most = max(a for a, *_ in rows) * len(rows) / sum(a for a, *_ in rows)
         return "\n".join([*lines, f"the largest part has {most:.3f} of the mean"])
 
-    def plot_parts(self, axes: Any = None) -> Any:
+    def plot_parts(self, axes: Axes | None = None) -> Axes:
         """Draw which process has which cells, by matplotlib; gives the axes. All processes call it.
 
         >>> from matplotlib.figure import Figure

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Equations, Fields, Linear, combined, dot
+from mirabelle.dg.equations.base import Equations, Linear, combined, dot
 from mirabelle.dg.equations.burgers import Burgers
 from mirabelle.dg.equations.euler import CompressibleEuler
 from mirabelle.dg.equations.tracers import Tracers
 from mirabelle.dg.returned import common_shape, one_each
-
-Flux = Callable[[Fields, Fields, Fields, Any], Fields]
+from mirabelle.dg.spelled import Fields, Flux
 
 
 def central(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -> Fields:

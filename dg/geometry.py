@@ -8,18 +8,14 @@ Comput. 26, 2006, doi:10.1007/s10915-005-9070-8), so that a constant flow stays 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mirabelle.dg.elements import element as reference_element
 from mirabelle.dg.meshes.quality import determinant
+from mirabelle.dg.spelled import Mesh, ReferenceElement
 
-if TYPE_CHECKING:
-    from mirabelle.dg.elements import ReferenceElement
-    from mirabelle.dg.meshes import Mesh
-
-    Array = np.ndarray
+Array = np.ndarray
 
 # Cells whose metric terms differ by less than this, relatively, are taken as affine.
 STRAIGHT = 1e-12

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.returned import one
+from mirabelle.dg.spelled import Array, Semidiscretization, Time
 from mirabelle.dg.terms import split
-
-if TYPE_CHECKING:
-    from mirabelle.dg.semidiscretization import Semidiscretization
 
 Quantity = str | Callable[[tuple[Any, ...]], Any]
 
@@ -58,7 +56,7 @@ class PositivityLimiter:
     floor: float = 1e-8
     variables: tuple[Quantity, ...] = ("rho", "pressure")
 
-    def __call__(self, semi: Semidiscretization, u: Any, t: Any) -> Any:
+    def __call__(self, semi: Semidiscretization, u: Array, t: Time) -> Array:
         o = semi.operators
         for variable in self.variables:
             quantity = _quantity(semi, variable)
@@ -119,14 +117,14 @@ class ModalFilter:
     power: float = 16.0
     cutoff: int = 0
 
-    def matrix(self, semi: Semidiscretization) -> Any:
+    def matrix(self, semi: Semidiscretization) -> Array:
         """What the values at nodes are multiplied with, (Np, Np)."""
         e = semi.element
         above = np.maximum(e.degrees - self.cutoff, 0) / max(e.order - self.cutoff, 1)
         damping = np.exp(-self.strength * above**self.power)
         return semi.put(e.vandermonde(e.nodes) @ (damping[:, None] * e.to_modes))
 
-    def __call__(self, semi: Semidiscretization, u: Any, t: Any) -> Any:
+    def __call__(self, semi: Semidiscretization, u: Array, t: Time) -> Array:
         filtered = semi.kept(self.matrix) @ u
         if semi.geometry.affine:
             return filtered

@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.geometry import Geometry, geometry
+from mirabelle.dg.spelled import Array, Fields, Mesh, Part, ReferenceElement
 from mirabelle.dg.traces import Cut, behind, cells_behind, cut_of
-
-if TYPE_CHECKING:
-    from mirabelle.dg.elements import ReferenceElement
-    from mirabelle.dg.meshes import Mesh
-    from mirabelle.dg.meshes.parts import Part
-
-Vector = tuple[Any, ...]  # one array a coordinate
 
 
 @dataclass(frozen=True)
@@ -128,13 +122,13 @@ class Boundary:
     """The face points of one boundary, in one row: where they are, and what is known there."""
 
     points: Any  # int32: nodes, of all Np K, or face points, of all Nf nq K, where these are no nodes
-    normal: Vector
+    normal: Fields
     scale: Any
-    steepness: Any
-    x: Vector
-    auxiliary: Vector = ()
+    steepness: Array
+    x: Fields
+    auxiliary: Fields = ()
 
-    def with_auxiliary(self, values: Vector) -> Boundary:
+    def with_auxiliary(self, values: Fields) -> Boundary:
         """The same with the equations' given fields."""
         return replace(self, auxiliary=values)
 
@@ -174,11 +168,11 @@ class Operators:
     own: Any  # int32 (Nf, nq): nodes of face points, or None
     neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points; on the cut any
     cut: Cut | None  # what other processes have behind faces; None on one process
-    metric: tuple[Vector, ...]  # [r][d], (nP or 1, K)
-    node_metric: tuple[Vector, ...]  # the same at the nodes
-    normal: Vector  # (Nf, nq or 1, K)
+    metric: tuple[Fields, ...]  # [r][d], (nP or 1, K)
+    node_metric: tuple[Fields, ...]  # the same at the nodes
+    normal: Fields  # (Nf, nq or 1, K)
     scale: Any  # (Nf, nq or 1, K)
-    steepness: Any  # (Nf, 1, K): surface over volume, the larger one of both cells
+    steepness: Array  # (Nf, 1, K): surface over volume, the larger one of both cells
     correction: Any
     boundaries: dict[str, Boundary]
     is_outer: Any  # bool (Nf, nq, K): whether a face point is on a boundary, and

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 import mirabelle as mb
-
-if TYPE_CHECKING:
-    from mirabelle.dg.geometry import Geometry
-    from mirabelle.dg.semidiscretization import Semidiscretization
+from mirabelle.dg.spelled import Array, Geometry, Semidiscretization
 
 # How far outside of a reference cell a point may be and still belong to it, and when Newton's method ends.
 EDGE, CLOSE, STEPS = 1e-8, 1e-12, 30
 
 
-def sampled(semi: Semidiscretization, u: Any, points: np.ndarray) -> np.ndarray:
+def sampled(semi: Semidiscretization, u: Array, points: np.ndarray) -> np.ndarray:
     """The fields of a state at points (d, n), as NumPy's (m, n); NaN where no cell is.
 
     >>> import mirabelle as mb

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
 from mirabelle.dg.returned import called, check_takes, described, ensure, one_each
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
+from mirabelle.dg.spelled import Array, ArrayLike, DTypeLike, Fields, Number, Part, RungeKutta, Time
 from mirabelle.dg.stability import stable_step
 
-if TYPE_CHECKING:
-    from mirabelle.dg.meshes.parts import Part
-
-Fields = tuple[Any, ...]
+Made = TypeVar("Made")
 
 
 def _shown(thing: Any) -> str:
@@ -120,7 +118,7 @@ class Semidiscretization:
         boundary_conditions: Mapping[str, Any] | None = None,
         source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
         array: Callable[..., Any] = mb.HostArray,
-        dtype: Any = mb.float64,
+        dtype: DTypeLike = mb.float64,
     ) -> None:
         if equations.dims != mesh.dims:
             raise ValueError(
@@ -146,7 +144,7 @@ class Semidiscretization:
             equations = solver.artificial_viscosity.regularised(equations)
         self._kept: dict[Any, Any] = {}
         self.mesh, self.equations, self.solver, self.source = mesh, equations, solver, source
-        self.boundary_conditions, self.array, self.dtype = given, array, np.dtype(dtype)
+        self.boundary_conditions, self.array, self.dtype = given, array, np.dtype(cast(Any, dtype))
         self.element = reference_element(mesh.cell, solver.order, solver.nodes)
         self.rule = rule(self.element, solver.over_integration)
         self.strong = isinstance(solver.volume, StrongForm)
@@ -216,23 +214,23 @@ class Semidiscretization:
 
     # Arrays of this place
 
-    def put(self, values: Any) -> Any:
+    def put(self, values: ArrayLike) -> Array:
         """NumPy's values as an array of this semidiscretisation's type; floating-point numbers get its
         dtype."""
         values = np.asarray(values)
         dtype = self.dtype if values.dtype.kind == "f" else values.dtype
         return self.array(np.asarray(values, dtype, order="C"))
 
-    def scalar(self, value: float) -> Any:
+    def scalar(self, value: float) -> Array:
         """A number as an array without axes: what programs take where a number changes from call to call."""
         return self.put(np.asarray(float(value)))
 
-    def fields(self, u: Any) -> Fields:
+    def fields(self, u: Array) -> Fields:
         """A state as a tuple of fields, with the equations' given fields behind them: what pointwise functions
         take."""
         return (*terms.split(u), *self.auxiliary.nodes)
 
-    def kept(self, make: Callable[[Semidiscretization], Any]) -> Any:
+    def kept(self, make: Callable[[Self], Made]) -> Made:
         """What `make(self)` returned at first: the constant arrays of a form, a sensor or a limiter."""
         if make not in self._kept:
             self._kept[make] = make(self)
@@ -268,7 +266,7 @@ class Semidiscretization:
         who = f"For the fields of {type(self.equations).__name__}, the function"
         return one_each(values, function, self.equations.names, shape, who, cure)
 
-    def at_boundary(self, values: Any, there: Boundary) -> Fields:
+    def at_boundary(self, values: Array, there: Boundary) -> Fields:
         """Fields (n, Np, K) at the points of a boundary."""
         to_faces = self.operators.to_faces
         return terms.at_boundary(
@@ -277,12 +275,12 @@ class Semidiscretization:
 
     # The right-hand side
 
-    def rhs(self, u: Any, t: Any = 0.0) -> mb.AbstractArray:
+    def rhs(self, u: Array, t: Time = 0.0) -> mb.AbstractArray:
         """du/dt of a state at a time."""
         u = mb.hint(u, axes=("field", "node", "cell"))  # (what passes may read)
         return terms.right_hand_side(self, u, t)
 
-    def limit(self, u: Any, t: Any = 0.0) -> Any:
+    def limit(self, u: Array, t: Time = 0.0) -> Array:
         """A state as the solver's limiters leave it."""
         for limiter in self.solver.limiters:
             limited = limiter(self, u, t)
@@ -294,18 +292,18 @@ class Semidiscretization:
             u = limited
         return u
 
-    def artificial_diffusivity(self, u: Any, faces: bool = False) -> Any:
+    def artificial_diffusivity(self, u: Array, faces: bool = False) -> Number:
         """What the solver's artificial viscosity adds to that of the equations: a number, one a cell (1, K), or
         the larger one of both cells at faces (Nf, 1, K)."""
         added = self.solver.artificial_viscosity
         return 0.0 if added is None else added.diffusivity(self, u, faces)
 
-    def diffused(self, u: Any, jumps: Fields) -> Fields:
+    def diffused(self, u: Array, jumps: Fields) -> Fields:
         """Jumps of the gradient variables at faces as viscous fluxes take them."""
         added = self.solver.artificial_viscosity
         return jumps if added is None else added.scaled_jumps(self, u, jumps)
 
-    def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
+    def max_dt(self, u: Array, cfl: float = 1.0, method: RungeKutta | None = None) -> Array:
         """The largest stable time step times `cfl`, as an array without axes; 0 of states that are not finite.
 
         The limit of a method comes from the spectrum of the operator on reference cells (`dg.stability`).
@@ -314,7 +312,7 @@ class Semidiscretization:
         if element.is_tensor and self.rule.volume_points is not None:  # its mass matrix is that of Gauss nodes
             element = reference_element(element.cell, element.order, "gauss")
         limit = stable_step(element, method, self.solver.viscous)
-        J = 1.0 if o.correction is None else self._inverse_jacobian
+        J: Any = 1.0 if o.correction is None else self._inverse_jacobian
         # Opposite faces of tensor-product cells are alike.
         faces, alike = (self.element.faces[1::2], 2) if element.is_tensor else (self.element.faces, 1)
         normals = [
@@ -324,7 +322,7 @@ class Semidiscretization:
             ]
             for f in faces
         ]
-        rate = 0.0
+        rate: Any = 0.0
         for N in normals:
             size = mb.sqrt(dot(N, N))
             rate = rate + 0.5 * alike * size * self.equations.max_speed(fields, tuple([c / size for c in N]))
@@ -333,24 +331,24 @@ class Semidiscretization:
         rate = rate / (limit.advection if alone else limit.jumps)
         if self.second_order:
             pairs = itertools.combinations_with_replacement(normals, 2)
-            products = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)
+            products: Any = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)
             diffusivity = self.equations.diffusivity(fields) + self.artificial_diffusivity(u)
             rate = rate + diffusivity * products * (0.25 * alike * alike / limit.diffusion)
         fine = mb.isfinite(sum(terms.split(u))) & (rate < mb.inf)
         return cfl / self.of_all(mb.max(mb.where(fine, rate, mb.inf)), "max")
 
-    def of_all(self, value: Any, op: str) -> Any:
+    def of_all(self, value: Array, op: str) -> Array:
         """A number of this process's cells combined with those of all others, on each of them."""
         return value if self.comm is None else mb.distributed.allreduce(value, op, self.comm)
 
     # Integrals
 
     @cached_property
-    def _inverse_jacobian(self) -> Any:
+    def _inverse_jacobian(self) -> Array:
         return self.put(1 / self.geometry.jacobian_at(self.element.nodes))
 
     @cached_property
-    def weights(self) -> Any:
+    def weights(self) -> Array:
         """Weights of the nodes' values in integrals, (Np, K)."""
         e, r, g = self.element, self.rule, self.geometry
         if g.affine or (e.is_tensor and r.volume_points is None):
@@ -365,21 +363,21 @@ class Semidiscretization:
         """The domain's volume."""
         return float(self.of_all(mb.sum(self.weights), "sum"))
 
-    def integrate(self, values: Any) -> Any:
+    def integrate(self, values: Array) -> Array:
         """The integral over the domain of values at the nodes (..., Np, K); numbers stay on their place."""
         return self.of_all(mb.sum(self.weights * values, axis=(-2, -1)), "sum")
 
     @cached_property
-    def cell_volumes(self) -> Any:
+    def cell_volumes(self) -> Array:
         """(1, K)."""
         return mb.materialize(mb.sum(self.weights, axis=0, keepdims=True))
 
-    def means(self, u: Any) -> Any:
+    def means(self, u: Array) -> Array:
         """The mean of each field in each cell, (m, 1, K)."""
         return mb.sum(u * self.weights, axis=-2, keepdims=True) / self.cell_volumes
 
     def norms(
-        self, u: Any, exact: Callable[[Fields, Any], Sequence[Any]], t: float
+        self, u: Array, exact: Callable[[Fields, Any], Sequence[Any]], t: float
     ) -> dict[str, tuple[float, float]]:
         """(L2, Linf) of the error of each conservative field; L2 is taken by a finer quadrature, over the root
         of the volume."""
@@ -402,7 +400,7 @@ class Semidiscretization:
             out[name] = float(mb.sqrt(square / over)), float(largest)
         return out
 
-    def sample(self, u: Any, points: Any) -> np.ndarray:
+    def sample(self, u: Array, points: ArrayLike) -> np.ndarray:
         """The fields at points (d, n) anywhere in the domain, (m, n) in NumPy; NaN outside of it."""
         from mirabelle.dg.sampling import sampled
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirabelle.dg.fluxes import lax_friedrichs
+from mirabelle.dg.spelled import ArtificialViscosity
 from mirabelle.dg.viscous import BR1, Viscous
-
-if TYPE_CHECKING:
-    from mirabelle.dg.capturing import ArtificialViscosity
 
 
 class VolumeForm:

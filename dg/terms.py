@@ -19,25 +19,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import mirabelle as mb
-from mirabelle.dg.operators import Lines, Matrices
+from mirabelle.dg.operators import Boundary, Lines, Matrices, Operators
 from mirabelle.dg.returned import described, one_each
 from mirabelle.dg.solver import FluxDifferencing, VolumeForm
+from mirabelle.dg.spelled import Array, Condition, Fields, Flux, Gradients, Semidiscretization, Time
 from mirabelle.dg.traces import behind, sent_ahead
-from mirabelle.dg.viscous import slope_of_jumps
-
-if TYPE_CHECKING:
-    from mirabelle.dg.operators import Boundary, Operators
-    from mirabelle.dg.semidiscretization import Semidiscretization
-
-Fields = tuple[Any, ...]
+from mirabelle.dg.viscous import Viscous, slope_of_jumps
 
 
-def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> mb.AbstractArray:
+def right_hand_side(semi: Semidiscretization, u: Array, t: Time) -> mb.AbstractArray:
     """du/dt of a state (m, Np, K) at a time (an array without axes).
 
     Parameters
@@ -78,7 +73,7 @@ def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> mb.AbstractArra
     return stacked([rates[i] + s for i, s in enumerate(sources)], rates.shape)
 
 
-def _whole(semi: Semidiscretization, rates: Any, name: str) -> Any:
+def _whole(semi: Semidiscretization, rates: Array, name: str) -> Any:
     """Rates of all fields at all nodes: others would be stretched to them without a word."""
     expected = (len(semi.equations), semi.nodes, semi.K)
     if np.shape(rates) != expected:
@@ -92,31 +87,31 @@ def _whole(semi: Semidiscretization, rates: Any, name: str) -> Any:
 # Pieces
 
 
-def stacked(parts: Sequence[Any], shape: tuple[int, ...]) -> Any:
+def stacked(parts: Sequence[Any], shape: tuple[int, ...]) -> Array:
     """Values along a new first axis, each stretched to the others' shape, which is that of an array without
     its first axis."""
     return mb.stack([mb.broadcast_to(p, shape[1:]) for p in parts])
 
 
-def split(values: Any) -> Fields:
+def split(values: Array) -> Fields:
     """The arrays along the first axis."""
     return tuple([values[i] for i in range(values.shape[0])])
 
 
-def at_faces(o: Operators, values: Any) -> Any:
+def at_faces(o: Operators, values: Array) -> Array:
     """Fields (n, Np, K) where faces' points are numbered: the nodes themselves, or points of faces (n, Nf nq,
     K)."""
     return values if o.own is not None else mb.materialize(o.to_faces @ values)
 
 
-def inside_faces(o: Operators, values: Any) -> Fields:
+def inside_faces(o: Operators, values: Array) -> Fields:
     """What fields (n, Np, K) are at the faces' points in the cell itself: a tuple of (Nf, nq, K)."""
     if o.own is not None:
         return tuple([v[o.own] for v in split(values)])
     return tuple([mb.reshape(v, (*o.faces, -1)) for v in split(at_faces(o, values))])
 
 
-def both_sides(o: Operators, values: Any) -> tuple[Fields, Fields]:
+def both_sides(o: Operators, values: Array) -> tuple[Fields, Fields]:
     """What fields (n, Np, K) are at the faces' points, in the cell itself and in its neighbour: tuples of (Nf,
     nq, K)."""
     if o.own is not None:
@@ -126,12 +121,12 @@ def both_sides(o: Operators, values: Any) -> tuple[Fields, Fields]:
     return inside, behind(values, o.neighbour, o.cut)
 
 
-def at_boundary(values: Any, places: Any) -> Fields:
+def at_boundary(values: Array, places: Any) -> Fields:
     """Fields at the points of a boundary, in one row."""
     return tuple([mb.reshape(v, (-1,))[places] for v in split(values)])
 
 
-def corrected(semi: Semidiscretization, rates: Any) -> Any:
+def corrected(semi: Semidiscretization, rates: Array) -> Array:
     """What the reference element's inverse mass matrix made, for cells that are not affine."""
     c = semi.operators.correction
     if c is None:
@@ -152,7 +147,7 @@ def difference(a: Sequence[Any], b: Sequence[Any]) -> Fields:
     return tuple([x - y for x, y in zip(a, b, strict=True)])
 
 
-def drawn(semi: Semidiscretization, slopes: Fields, jump: Fields, normal: Fields, steepness: Any) -> Fields:
+def drawn(semi: Semidiscretization, slopes: Fields, jump: Fields, normal: Fields, steepness: Array) -> Fields:
     """Derivatives at a face, and along its normal the penalty on what lies between it and the cell.
 
     As a part of the viscous flux (R. Hartmann, P. Houston, doi:10.1016/j.jcp.2008.07.015) it leaves the jumps
@@ -169,7 +164,7 @@ def drawn(semi: Semidiscretization, slopes: Fields, jump: Fields, normal: Fields
 
 
 @mb.generic
-def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
+def volume_term(form: VolumeForm, semi: Semidiscretization, u: Array, gradients: Gradients) -> Array:  # type: ignore[empty-body]
     """The integral over cells, as rates (m, Np, K). `gradients` are None, or what `dg.gradient` returned.
 
     Parameters
@@ -199,12 +194,12 @@ def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: A
 
 
 def reference_fluxes(
-    semi: Semidiscretization, u: Any, gradients: Any, *, advective: bool = True
+    semi: Semidiscretization, u: Array, gradients: Any, *, advective: bool = True
 ) -> list[Fields]:
     """The flux along each direction of the reference cells, at the volume's points."""
     equations, o = semi.equations, semi.operators
 
-    def at_points(values: Any) -> Fields:
+    def at_points(values: Array) -> Fields:
         return split(values if o.to_points is None else mb.materialize(o.to_points @ values))
 
     fields = (*at_points(u), *semi.auxiliary.points)
@@ -258,7 +253,7 @@ def _(form: FluxDifferencing, semi: Any, u: Any, gradients: Any) -> Any:
     return with_diffusion(rates, semi, u, gradients)
 
 
-def with_diffusion(rates: Any, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
+def with_diffusion(rates: Array, semi: Semidiscretization, u: Array, gradients: Gradients) -> Any:
     """Rates of advection and, if the equations have second derivatives, those of diffusion in weak form."""
     if not semi.second_order:
         return rates
@@ -301,7 +296,7 @@ def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: F
 # Faces
 
 
-def surface_term(semi: Semidiscretization, u: Any, gradients: Any, t: Any) -> Any:
+def surface_term(semi: Semidiscretization, u: Array, gradients: Gradients, t: Time) -> Any:
     """Numerical fluxes at the faces' points, times the faces' Jacobian: (m, Nf nq, K)."""
     o = semi.operators
     inside, outside = both_sides(o, u)
@@ -316,24 +311,22 @@ def surface_term(semi: Semidiscretization, u: Any, gradients: Any, t: Any) -> An
     return mb.reshape(stacked(flux, (len(flux), *o.faces, semi.K)), (len(flux), -1, semi.K))
 
 
-def with_boundaries(
-    o: Operators, values: Sequence[Any], outer: Callable[[str, Boundary], Fields]
-) -> Sequence[Any]:
+def with_boundaries(o: Operators, values: Sequence[Any], outer: Callable[[str, Boundary], Fields]) -> Fields:
     """Values at face points (Nf, nq, K), where a boundary is those that `outer` has for its points.
 
     A choice, not a write: so all of it stays one kernel.
     """
     if not o.boundaries:
-        return values
+        return tuple(values)
     found = [outer(*of) for of in o.boundaries.items()]
     rows = [mb.materialize(mb.concat(row)) for row in zip(*found, strict=True)]
-    return [mb.where(o.is_outer, row[o.outer], v) for row, v in zip(rows, values, strict=True)]
+    return tuple([mb.where(o.is_outer, row[o.outer], v) for row, v in zip(rows, values, strict=True)])
 
 
 @mb.generic
-def interface_flux(
-    numerical: Any, semi: Semidiscretization, u: Any, inside: Any, outside: Any, gradients: Any
-) -> Any:
+def interface_flux(  # type: ignore[empty-body]
+    numerical: Flux, semi: Semidiscretization, u: Array, inside: Fields, outside: Fields, gradients: Gradients
+) -> Fields:  # pyright: ignore
     """The numerical flux between cells, of the fields on both sides. `gradients` are None, or what
     `dg.gradient` returned.
 
@@ -395,7 +388,9 @@ def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: A
 
 
 @mb.generic
-def boundary_flux(condition: Any, semi: Semidiscretization, u: Any, gradients: Any, t: Any, there: Any) -> Any:
+def boundary_flux(  # type: ignore[empty-body]
+    condition: Condition, semi: Semidiscretization, u: Array, gradients: Gradients, t: Time, there: Boundary
+) -> Fields:  # pyright: ignore
     """The flux through the points of one boundary, along the outward normal.
 
     Parameters
@@ -453,14 +448,16 @@ def _(condition: Any, semi: Any, u: Any, gradients: Any, t: Any, there: Any) -> 
     return difference(flux, own) if own else tuple(flux)
 
 
-def _boundary_jump(semi: Semidiscretization, condition: Any, inside: Fields, there: Boundary, t: Any) -> Fields:
+def _boundary_jump(
+    semi: Semidiscretization, condition: Condition, inside: Fields, there: Boundary, t: Time
+) -> Fields:
     """The gradient variables on a boundary, less those inside."""
     own = semi.equations.gradient_variables(inside)
     return difference(semi.equations.boundary_values(condition, own, inside, there.normal, there.x, t), own)
 
 
 @mb.generic
-def lift(matrices: Any, semi: Semidiscretization, values: Any) -> Any:
+def lift(matrices: Matrices | Lines, semi: Semidiscretization, values: Array) -> Array:  # type: ignore[empty-body]
     """Fluxes at faces' points (m, Nf nq, K) as rates at the nodes.
 
     Parameters
@@ -519,7 +516,7 @@ def _viscous_normal(semi: Semidiscretization, fields: Fields, slopes: Fields, no
 
 
 @mb.generic
-def gradient(viscous: Any, semi: Semidiscretization, u: Any, t: Any) -> Any:
+def gradient(viscous: Viscous, semi: Semidiscretization, u: Array, t: Time) -> tuple[Array, Array]:  # type: ignore[empty-body]
     """The gradient of the equations' gradient variables, (d n, Np, K): what cells see, and what faces see.
 
     Parameters

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.elements import element
 from mirabelle.dg.meshes.connectivity import permutation_table
-
-if TYPE_CHECKING:
-    from mirabelle.dg.meshes import Mesh
-    from mirabelle.dg.meshes.parts import Part
+from mirabelle.dg.spelled import Array, Mesh, Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +34,7 @@ class Cut:
     behind: Any  # int32 (Nf, nq, K): which of these is behind a face's point; -1 where none is
     deliveries: dict[Any, Any] = field(default_factory=dict)
 
-    def exchanged(self, values: Any) -> Any:
+    def exchanged(self, values: Array) -> Any:
         """What others have behind the cut, (count, n), of values (n, points, K)."""
         n = values.shape[0]
         mine = mb.transpose(mb.reshape(values, (n, -1))[:, self.points])
@@ -104,7 +101,7 @@ def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
     return {int(r): (int(a) * nq, int(b) * nq) for r, a, b in zip(found, first, ends, strict=True)}
 
 
-def behind(values: Any, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
+def behind(values: Array, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
     """What each field of values (n, points, K) is behind faces, in the shape of `neighbour`, (Nf, nq, K).
 
     `neighbour` says which point a face's neighbour has there, of all points K; on the cut any.
@@ -116,7 +113,7 @@ def behind(values: Any, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
     return tuple([mb.where(cut.behind >= 0, came[:, i][cut.behind], x) for i, x in enumerate(here)])
 
 
-def sent_ahead(values: Any, cut: Cut | None) -> Any:
+def sent_ahead(values: Array, cut: Cut | None) -> Any:
     """In a compiled step: let what others need leave here, before anything that does not need what comes.
 
     Equal exchanges of a program are one, as long as somebody holds what this returns: so `behind`, which is

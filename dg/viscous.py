@@ -12,8 +12,7 @@ from typing import Any
 
 import mirabelle as mb
 from mirabelle.dg.returned import looked_after
-
-Fields = tuple[Any, ...]
+from mirabelle.dg.spelled import Fields
 
 
 @dataclass(frozen=True)

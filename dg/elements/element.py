@@ -13,6 +13,7 @@ from mirabelle.dg.elements import lattice
 from mirabelle.dg.elements.nodes import warp_and_blend
 from mirabelle.dg.elements.polynomials import modal_basis
 from mirabelle.dg.elements.quadrature import combine, gauss, gauss_lobatto, rule
+from mirabelle.dg.spelled import ArrayLike
 
 # Cells by their number of coordinates, whether they are products of lines, and the cell of their faces.
 CELLS = {
@@ -101,7 +102,7 @@ class ReferenceElement:
         """The element whose nodes are the face points."""
         return element(self.face_cell, self.order, self.kind_of_nodes if self.is_tensor else None)
 
-    def _points(self, points: Any) -> np.ndarray:
+    def _points(self, points: ArrayLike) -> np.ndarray:
         points = np.asarray(points, float)
         if points.ndim != 2 or points.shape[1] != self.dims:
             raise ValueError(
@@ -110,11 +111,11 @@ class ReferenceElement:
             )
         return points
 
-    def vandermonde(self, points: Any) -> np.ndarray:
+    def vandermonde(self, points: ArrayLike) -> np.ndarray:
         """The orthonormal modal basis at points (n, d): (n, Np)."""
         return modal_basis(self._points(points), self.order, self.is_tensor)[0]
 
-    def vandermonde_gradient(self, points: Any) -> np.ndarray:
+    def vandermonde_gradient(self, points: ArrayLike) -> np.ndarray:
         """The partial derivatives of the modal basis at points (n, d): (d, n, Np)."""
         return modal_basis(self._points(points), self.order, self.is_tensor, gradient=True)[1:]
 
@@ -123,11 +124,11 @@ class ReferenceElement:
         """The coefficients of the modal basis by the values at the nodes: (Np, Np)."""
         return fixed(np.linalg.inv(self.vandermonde(self.nodes)))
 
-    def interpolation(self, points: Any) -> np.ndarray:
+    def interpolation(self, points: ArrayLike) -> np.ndarray:
         """The values at points (n, d) by those at the nodes: (n, Np)."""
         return self.vandermonde(points) @ self.to_modes
 
-    def interpolation_gradient(self, points: Any) -> np.ndarray:
+    def interpolation_gradient(self, points: ArrayLike) -> np.ndarray:
         """The partial derivatives at points (n, d) by the values at the nodes: (d, n, Np)."""
         return self.vandermonde_gradient(points) @ self.to_modes
 
@@ -187,7 +188,7 @@ class ReferenceElement:
         ids = [tuple(np.flatnonzero(height == height.max()).tolist()) for height in heights]
         return tuple(Face(v, fixed(normal + 0.0)) for v, normal in zip(ids, normals, strict=True))
 
-    def face_map(self, face: int, points: Any) -> np.ndarray:
+    def face_map(self, face: int, points: ArrayLike) -> np.ndarray:
         """Points (n, d) of the cell at points (n, d - 1) of the reference cell of a face."""
         points = element(self.face_cell, 1)._points(points)
         first, *others = self.vertices[list(self.faces[face].vertices)]
@@ -218,15 +219,6 @@ class ReferenceElement:
         """Which nodes the face points are, (Nf, nq), or None where they are none: for Gauss nodes."""
         distances = np.abs(self.face_points[:, :, None] - self.nodes).max(3, initial=0)
         return fixed(distances.argmin(2)) if distances.min(2).max() < 1e-12 else None
-
-    @cached_property
-    def face_trace(self) -> np.ndarray:
-        """The values at all face points by those at the nodes: (Nf nq, Np)."""
-        if self.face_nodes is not None:
-            return fixed(np.eye(len(self.nodes))[self.face_nodes.ravel()])
-        made = self.interpolation(self.face_points.reshape(-1, self.dims))
-        # Nodes off the line through a face point that is normal to the face have no part in it.
-        return fixed(np.where(np.abs(made) < 1e-13, 0, made))
 
     def face_quadrature(self, degree: int) -> tuple[np.ndarray, np.ndarray]:
         """Points on each face (Nf, n, d) and weights (n,): images of one rule that is symmetric in vertices."""

@@ -11,18 +11,7 @@ from mirabelle.dg.equations.navierstokes import CompressibleNavierStokes, Consta
 from mirabelle.dg.equations.tracers import Tracers
 
 __all__ = [
-    "Acoustics",
-    "Advection",
-    "AdvectionDiffusion",
-    "Burgers",
-    "CompressibleEuler",
-    "CompressibleNavierStokes",
-    "Constant",
-    "Diffusion",
-    "Equations",
-    "HeterogeneousAcoustics",
-    "Maxwell",
-    "Sutherland",
-    "Tracers",
+    "Acoustics", "Advection", "AdvectionDiffusion", "Burgers", "CompressibleEuler", "CompressibleNavierStokes",
+    "Constant", "Diffusion", "Equations", "HeterogeneousAcoustics", "Maxwell", "Sutherland", "Tracers",
     "VariableAdvection",
-]
+]  # fmt: skip

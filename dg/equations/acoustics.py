@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Fields, Linear, check, dot, mirrored
+from mirabelle.dg.equations.base import Linear, check, dot, mirrored
+from mirabelle.dg.spelled import Fields, Number
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Acoustics(Linear):
         push = u[0] * (1.0 / self.density)
         return (self.bulk * dot(u[1:], normal), *(push * n for n in normal))
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return 0.0 * u[0] + self.speed
 
     def upwind(self, u_left: Fields, u_right: Fields, normal: Fields) -> Fields:
@@ -134,7 +135,7 @@ class HeterogeneousAcoustics(Linear):
         p, *v = self.primitive(u)
         return (dot(v, normal), *(p * n for n in normal))
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return mb.sqrt(u[-2] * u[-1])
 
     def upwind(self, u_left: Fields, u_right: Fields, normal: Fields) -> Fields:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Fields, Linear, check, dot
+from mirabelle.dg.equations.base import Linear, check, dot
+from mirabelle.dg.spelled import Fields, Number
 
 
 class Transported(Linear):
@@ -29,7 +30,7 @@ class Transported(Linear):
     def normal_flux(self, u: Fields, normal: Fields) -> Fields:
         return (dot(self.velocity_of(u), normal) * u[0],)
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return mb.abs(dot(self.velocity_of(u), normal)) + 0.0 * u[0]
 
     def upwind(self, u_left: Fields, u_right: Fields, normal: Fields) -> Fields:

@@ -23,12 +23,11 @@ A scalar law of one's own takes a dozen lines:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import mirabelle as mb
 from mirabelle.dg.returned import looked_after
-
-Fields: TypeAlias = tuple[Any, ...]
+from mirabelle.dg.spelled import Condition, Fields, Number, Time
 
 
 class Equations:
@@ -85,11 +84,11 @@ class Equations:
         along = zip(*(self.flux(u, axis) for axis in range(self.dims)), strict=True)
         return tuple(dot(flux, normal) for flux in along)
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         """The largest absolute wave speed along a unit vector."""
         self._lacks("wave speed", "max_speed(self, u, normal)")
 
-    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Any, Any]:
+    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Number, Number]:
         """Bounds of the signal speeds of the Riemann problem of two states."""
         largest = mb.maximum(self.max_speed(u_left, normal), self.max_speed(u_right, normal))
         return -largest, largest
@@ -110,7 +109,7 @@ class Equations:
         """The conservative fields of primitive ones."""
         return tuple(w[: len(self)])
 
-    def positive(self, u: Fields) -> dict[str, Any]:
+    def positive(self, u: Fields) -> dict[str, Number]:
         """The quantities, by their names, that are positive in every state there can be.
 
         A simulation starts from such states only, and one that blows up says which quantity had left them;
@@ -126,15 +125,15 @@ class Equations:
         """The gradient of the entropy by the conservative fields."""
         return tuple(u[: len(self)])
 
-    def entropy(self, u: Fields) -> Any:
+    def entropy(self, u: Fields) -> Number:
         """A convex function that smooth solutions conserve: here a square, which serves any scalar law."""
         return 0.5 * dot(self.entropy_variables(u), u[: len(self)])
 
-    def entropy_potential(self, u: Fields, axis: int) -> Any:
+    def entropy_potential(self, u: Fields, axis: int) -> Number:
         """`w . F_a - Q_a`, of the entropy variables `w`, the flux and the entropy flux `Q_a`."""
         self._lacks("entropy potential", "entropy_potential(self, u, axis)")
 
-    def indicator(self, u: Fields) -> Any:
+    def indicator(self, u: Fields) -> Number:
         """The field that sensors of shocks look at."""
         return u[0]
 
@@ -151,19 +150,19 @@ class Equations:
         self._lacks("viscous flux", "viscous_flux(self, u, gradients, axis)")
 
     def boundary_values(
-        self, condition: Any, w: Fields, u: Fields, normal: Fields, x: Fields, t: Any
+        self, condition: Condition, w: Fields, u: Fields, normal: Fields, x: Fields, t: Time
     ) -> Fields:
         """The gradient variables on a boundary, as its condition has them; `w` are those inside."""
         return condition.value(w, u, normal, x, t, self)
 
     def boundary_viscous_flux(
-        self, condition: Any, u: Fields, gradients: Sequence[Fields], normal: Fields, x: Fields, t: Any
+        self, condition: Condition, u: Fields, gradients: Sequence[Fields], normal: Fields, x: Fields, t: Time
     ) -> Fields:
         """The viscous flux out of a boundary, as its condition has it."""
         along = zip(*(self.viscous_flux(u, gradients, axis) for axis in range(self.dims)), strict=True)
         return condition.viscous(tuple([dot(f, normal) for f in along]), u, normal, x, t, self)
 
-    def diffusivity(self, u: Fields) -> Any:
+    def diffusivity(self, u: Fields) -> Number:
         """The largest diffusivity, for time steps."""
         self._lacks("diffusivity", "diffusivity(self, u)")
 
@@ -195,7 +194,7 @@ class Linear(Equations):
     def flux(self, u: Fields, axis: int) -> Fields:
         return self.normal_flux(u, tuple(float(axis == a) for a in range(self.dims)))
 
-    def entropy_potential(self, u: Fields, axis: int) -> Any:
+    def entropy_potential(self, u: Fields, axis: int) -> Number:
         return 0.5 * dot(self.entropy_variables(u), self.flux(u, axis))
 
 
@@ -209,7 +208,7 @@ def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return sum(products[1:], products[0])
 
 
-def combined(s: Any, v: Sequence[Any], t: Any, w: Sequence[Any]) -> Fields:
+def combined(s: Number, v: Sequence[Any], t: Number, w: Sequence[Any]) -> Fields:
     """The combination `s v + t w` of two vectors.
 
     >>> combined(2.0, (1.0, 0.0), 3.0, (0.0, 1.0))

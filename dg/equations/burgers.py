@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Equations, Fields, check
+from mirabelle.dg.equations.base import Equations, check
+from mirabelle.dg.spelled import Fields, Number
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,13 @@ class Burgers(Equations):
     def normal_flux(self, u: Fields, normal: Fields) -> Fields:
         return (sum(normal[1:], normal[0]) * (0.5 * u[0] * u[0]),)
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return mb.abs(u[0] * sum(normal[1:], normal[0]))
 
-    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Any, Any]:
+    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Number, Number]:
         along = sum(normal[1:], normal[0])
         left, right = u_left[0] * along, u_right[0] * along
         return mb.minimum(left, right), mb.maximum(left, right)
 
-    def entropy_potential(self, u: Fields, axis: int) -> Any:
+    def entropy_potential(self, u: Fields, axis: int) -> Number:
         return u[0] * u[0] * u[0] / 6.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mirabelle.dg.equations.advection import Advection
-from mirabelle.dg.equations.base import Equations, Fields, Linear, check
+from mirabelle.dg.equations.base import Equations, Linear, check
+from mirabelle.dg.spelled import Fields, Number
 
 
 class Diffusive(Equations):
@@ -26,7 +27,7 @@ class Diffusive(Equations):
     def viscous_flux(self, u: Fields, gradients: Sequence[Fields], axis: int) -> Fields:
         return (self.kappa * gradients[axis][0],)
 
-    def diffusivity(self, u: Fields) -> Any:
+    def diffusivity(self, u: Fields) -> Number:
         return 0.0 * u[0] + self.kappa
 
 
@@ -55,7 +56,7 @@ class Diffusion(Diffusive, Linear):
     def normal_flux(self, u: Fields, normal: Fields) -> Fields:
         return (0.0 * u[0],)
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return 0.0 * u[0]
 
 

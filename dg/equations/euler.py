@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Equations, Fields, check, combined, dot, mirrored
+from mirabelle.dg.equations.base import Equations, check, combined, dot, mirrored
+from mirabelle.dg.spelled import Array, Fields, Number
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,23 @@ class CompressibleEuler(Equations):
         rho, *v, p = w[: self.dims + 2]
         return (rho, *(rho * c for c in v), p * (1.0 / (self.gamma - 1.0)) + 0.5 * rho * dot(v, v))
 
-    def positive(self, u: Fields) -> dict[str, Any]:
+    def positive(self, u: Fields) -> dict[str, Number]:
         return {"rho": u[0], "pressure": self.pressure(u)}
 
     def velocity(self, u: Fields) -> Fields:
         """The components of the velocity."""
         return self.primitive(u)[1:-1]
 
-    def pressure(self, u: Fields) -> Any:
+    def pressure(self, u: Fields) -> Array:
         """The pressure."""
         return self.primitive(u)[-1]
 
-    def sound_speed(self, u: Fields) -> Any:
+    def sound_speed(self, u: Fields) -> Array:
         """The speed of sound."""
         rho, *_, p = self.primitive(u)
         return mb.sqrt(self.gamma * p * (1.0 / rho))  # the kernel has this quotient already
 
-    def mach(self, u: Fields) -> Any:
+    def mach(self, u: Fields) -> Array:
         """The speed over that of sound."""
         rho, *v, p = self.primitive(u)
         return mb.sqrt(rho * dot(v, v) / (self.gamma * p))
@@ -97,17 +97,17 @@ class CompressibleEuler(Equations):
         speed = dot(v, normal)
         return (rho * speed, *combined(speed, momentum, p, normal), (energy + p) * speed)
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Array:
         return mb.abs(dot(self.velocity(u), normal)) + self.sound_speed(u)
 
-    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Any, Any]:
+    def speeds(self, u_left: Fields, u_right: Fields, normal: Fields) -> tuple[Number, Number]:
         """Einfeldt's bounds, with the averages of Roe (Einfeldt 1988, 10.1137/0725021)."""
         velocity, _, c = self.roe_averages(u_left, u_right)
         left, speed, right = (dot(v, normal) for v in (self.velocity(u_left), velocity, self.velocity(u_right)))
         lowest = mb.minimum(left - self.sound_speed(u_left), speed - c)
         return lowest, mb.maximum(right + self.sound_speed(u_right), speed + c)
 
-    def roe_averages(self, u_left: Fields, u_right: Fields) -> tuple[Fields, Any, Any]:
+    def roe_averages(self, u_left: Fields, u_right: Fields) -> tuple[Fields, Array, Array]:
         """Velocity, specific enthalpy, speed of sound between them (Roe 1981, 10.1016/0021-9991(81)90128-5)."""
         (rho, *v, p), (rho_, *v_, p_) = self.primitive(u_left), self.primitive(u_right)
         y, z = mb.sqrt(rho), mb.sqrt(rho_)
@@ -123,7 +123,7 @@ class CompressibleEuler(Equations):
         d = self.dims
         return (u[0], *mirrored(u[1 : d + 1], normal), *u[d + 1 :])
 
-    def entropy(self, u: Fields) -> Any:
+    def entropy(self, u: Fields) -> Array:
         rho, *_, p = self.primitive(u)
         return rho * (self.gamma * mb.log(rho) - mb.log(p)) * (1.0 / (self.gamma - 1.0))
 
@@ -135,9 +135,9 @@ class CompressibleEuler(Equations):
         first = (gamma - s) * (1.0 / (gamma - 1.0)) - 0.5 * beta * dot(v, v)
         return (first, *(beta * c for c in v), -beta)
 
-    def entropy_potential(self, u: Fields, axis: int) -> Any:
+    def entropy_potential(self, u: Fields, axis: int) -> Array:
         return u[1 + axis]
 
-    def indicator(self, u: Fields) -> Any:
+    def indicator(self, u: Fields) -> Array:
         """Density times pressure, as in Hennemann et al. (2021, 10.1016/j.jcp.2020.109935)."""
         return u[0] * self.pressure(u)

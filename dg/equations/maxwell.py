@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mirabelle.dg.equations.base import Fields, Linear, check, combined
+from mirabelle.dg.equations.base import Linear, check, combined
+from mirabelle.dg.spelled import Fields, Number
 
 
 def cross(n: Sequence[Any], v: Sequence[Any]) -> Fields:
@@ -69,7 +70,7 @@ class Maxwell(Linear):
         e, m = -1.0 / self.permittivity, 1.0 / self.permeability
         return (*(e * q for q in cross(normal, magnetic)), *(m * q for q in cross(normal, electric)))
 
-    def max_speed(self, u: Fields, normal: Fields) -> Any:
+    def max_speed(self, u: Fields, normal: Fields) -> Number:
         return 0.0 * u[0] + self.speed
 
     def upwind(self, u_left: Fields, u_right: Fields, normal: Fields) -> Fields:

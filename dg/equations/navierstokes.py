@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Fields, check, dot
+from mirabelle.dg.equations.base import check, dot
 from mirabelle.dg.equations.euler import CompressibleEuler
+from mirabelle.dg.spelled import Array, Fields, Number
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Constant:
 
     value: float
 
-    def __call__(self, temperature: Any) -> Any:
+    def __call__(self, temperature: Array) -> Array:
         return self.value + 0.0 * temperature
 
 
@@ -58,7 +59,7 @@ class Sutherland:
     reference_temperature: float = 273.15
     constant: float = 110.4
 
-    def __call__(self, temperature: Any) -> Any:
+    def __call__(self, temperature: Array) -> Array:
         theta = temperature * (1.0 / self.reference_temperature)
         s = self.constant / self.reference_temperature
         return (self.reference_viscosity * (1.0 + s)) * theta * mb.sqrt(theta) / (theta + s)
@@ -96,7 +97,7 @@ class CompressibleNavierStokes(CompressibleEuler):
     """
 
     prandtl: float = 0.72
-    viscosity: Any = 1e-3
+    viscosity: Any = 1e-3  # a number or a function of the temperature; a function where it is read
     gas_constant: float = 1.0
     second_order = True
 
@@ -107,7 +108,7 @@ class CompressibleNavierStokes(CompressibleEuler):
             check(self, viscosity=self.viscosity)
             object.__setattr__(self, "viscosity", Constant(self.viscosity))
 
-    def temperature(self, u: Fields) -> Any:
+    def temperature(self, u: Fields) -> Array:
         """The temperature `p / (rho gas_constant)`."""
         rho, *_, p = self.primitive(u)
         return p * (1.0 / rho) * (1.0 / self.gas_constant)
@@ -125,5 +126,5 @@ class CompressibleNavierStokes(CompressibleEuler):
         heat = conductivity * mu * gradients[axis][d]
         return (0.0 * u[0], *stress, dot(stress, self.velocity(u)) + heat)
 
-    def diffusivity(self, u: Fields) -> Any:
+    def diffusivity(self, u: Fields) -> Number:
         return max(4.0 / 3.0, self.gamma / self.prandtl) * self.viscosity(self.temperature(u)) / u[0]

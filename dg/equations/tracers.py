@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import mirabelle as mb
-from mirabelle.dg.equations.base import Equations, Fields
+from mirabelle.dg.equations.base import Equations
 from mirabelle.dg.equations.euler import CompressibleEuler
+from mirabelle.dg.spelled import Fields, Number
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Tracers(Equations):
         species = gradients[axis][self.dims + 1 :]
         return self.carrier.viscous_flux(u, gradients, axis) + tuple(scale * g for g in species)
 
-    def diffusivity(self, u: Fields) -> Any:
+    def diffusivity(self, u: Fields) -> Number:
         return mb.maximum(self.carrier.diffusivity(u), self.mixing)
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mirabelle import dg
+from mirabelle.dg.spelled import Fields as Fields
+from mirabelle.dg.spelled import Flux as Flux
 
-Fields: TypeAlias = tuple[Any, ...]
 Time: TypeAlias = Any  # a number, or an array without axes
 Arrays: TypeAlias = Callable[..., Any]
 Cells: TypeAlias = int | tuple[int, ...]

@@ -3,8 +3,7 @@
 import mirabelle as mb
 from mirabelle import dg
 from mirabelle.dg.equations.base import dot
-from mirabelle.dg.examples import Arrays, Cells, Fields, Problem, Time, report, solving
-from mirabelle.dg.fluxes import Flux
+from mirabelle.dg.examples import Arrays, Cells, Fields, Flux, Problem, Time, report, solving
 
 GAS = dg.CompressibleEuler(2)
 

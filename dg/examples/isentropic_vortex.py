@@ -8,8 +8,7 @@ import math
 
 import mirabelle as mb
 from mirabelle import dg
-from mirabelle.dg.examples import Arrays, Cells, Fields, Problem, Time, report, solving
-from mirabelle.dg.fluxes import Flux
+from mirabelle.dg.examples import Arrays, Cells, Fields, Flux, Problem, Time, report, solving
 
 GAS = dg.CompressibleEuler(2)
 # Half the square's width, velocity and pressure of the stream, strength and radius of the vortex, the period.

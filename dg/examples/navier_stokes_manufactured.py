@@ -50,7 +50,7 @@ def source(u: Fields, x: Fields, t: Time, equations: dg.Equations, solution: Cal
     return tuple(sum(of) for of in zip(*terms, strict=True))
 
 
-def temperature(x: Fields, t: Time) -> Fields:
+def temperature(x: Fields, t: Time) -> mb.AbstractArray:
     """That of walls."""
     return GAS.temperature(exact(x, t, drift=0.0))
 

@@ -4,8 +4,7 @@ import math
 
 import mirabelle as mb
 from mirabelle import dg
-from mirabelle.dg.examples import Arrays, Cells, Fields, Problem, Time, report, solving
-from mirabelle.dg.fluxes import Flux
+from mirabelle.dg.examples import Arrays, Cells, Fields, Flux, Problem, Time, report, solving
 
 
 def exact(x: Fields, t: Time) -> Fields:

@@ -23,6 +23,7 @@ import mirabelle as mb
 from mirabelle.dg.meshes.mesh import ARRAYS, Mesh
 from mirabelle.dg.meshes.parts import Part, parts, ranks_of_cells
 from mirabelle.dg.output.files import replacing
+from mirabelle.dg.spelled import ArrayLike, File
 
 FORMAT = "mirabelle.dg parts 1"
 OF_PART = [f.name for f in fields(Part) if f.name not in ("mesh", "rank", "total", "cells")]
@@ -50,7 +51,7 @@ class DividedMesh:
         sizes: Iterable[int],
         boundary_names: Iterable[str],
         fingerprint: str,
-        comm: Any = None,
+        comm: mb.distributed.Communicator | None = None,
     ) -> None:
         self.part, self.numbers, self.sizes = part, numbers, tuple(int(n) for n in sizes)
         self.boundary_names, self.fingerprint = tuple(boundary_names), fingerprint
@@ -110,7 +111,9 @@ class DividedMesh:
         return Mesh(self.cell, self.order, boundaries=faces, **arrays)  # type: ignore[arg-type]
 
 
-def divided(mesh: Mesh, ranks: Any = None, comm: Any = None) -> DividedMesh:
+def divided(
+    mesh: Mesh, ranks: ArrayLike | None = None, comm: mb.distributed.Communicator | None = None
+) -> DividedMesh:
     """This process's part of a mesh that all have: `ranks` says which process gets each cell.
 
     >>> from mirabelle import dg
@@ -150,7 +153,7 @@ def _checked(ranks: Any, mesh: Mesh, n: int) -> np.ndarray:
     return found
 
 
-def write_parts(mesh: Mesh, folder: Any, n: int, ranks: Any = None) -> None:
+def write_parts(mesh: Mesh, folder: File, n: int, ranks: ArrayLike | None = None) -> None:
     """Divide a mesh for `n` processes, and write a file for each of them to a folder (`dg.read_parts`).
 
     Parameters
@@ -199,7 +202,7 @@ def write_parts(mesh: Mesh, folder: Any, n: int, ranks: Any = None) -> None:
         fresh.write_text(json.dumps(header))
 
 
-def read_parts(folder: Any, comm: Any = None) -> DividedMesh:
+def read_parts(folder: File, comm: mb.distributed.Communicator | None = None) -> DividedMesh:
     """This process's part of a mesh that was divided beforehand, by `dg.write_parts` or the command
 
         python -m mirabelle dg partition mesh.msh -n 64

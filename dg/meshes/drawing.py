@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.dg.elements import element
 from mirabelle.dg.optional import optional
-
-if TYPE_CHECKING:
-    from mirabelle.dg.meshes.mesh import Mesh
+from mirabelle.dg.spelled import Axes, Mesh
 
 ROUND = {"point": [0, 0], "line": [0, 1], "triangle": [0, 1, 2, 0], "quadrilateral": [0, 1, 3, 2, 0]}
 
@@ -36,46 +33,49 @@ def outlines(mesh: Mesh, faces: np.ndarray, cells: np.ndarray) -> np.ndarray:
     return out
 
 
-def plot(mesh: Mesh, axes: Any = None) -> Any:
-    """Draw the mesh with matplotlib; see `Mesh.plot`."""
+def _axes(mesh: Mesh, given: Axes | None) -> Axes:
     plt = optional("matplotlib.pyplot", "Pictures are drawn by")
-    axes = axes or plt.figure().add_subplot(projection="3d" if mesh.dims == 3 else None)
+    return given or plt.figure().add_subplot(projection="3d" if mesh.dims == 3 else None)
+
+
+def plot(mesh: Mesh, axes: Axes | None = None) -> Axes:
+    """Draw the mesh with matplotlib; see `Mesh.plot`."""
+    ax = _axes(mesh, axes)
     parts = {name: outlines(mesh, *pair) for name, pair in mesh.boundaries.items()}
     parts["periodic"] = outlines(mesh, *np.nonzero(mesh.periodic_faces))
     inside = mesh.neighbour_cells > np.arange(len(mesh))  # Each face once.
     inner = outlines(mesh, *np.nonzero(inside & ~mesh.periodic_faces)) if mesh.dims < 3 else ()
     if mesh.dims == 1:
-        axes.plot(mesh.vertices[0], 0 * mesh.vertices[0], "|-", color="0.4", markersize=12)
-        axes.set_yticks([])
+        ax.plot(mesh.vertices[0], 0 * mesh.vertices[0], "|-", color="0.4", markersize=12)
+        ax.set_yticks([])
     elif mesh.dims == 2:
         collection = optional("matplotlib.collections", "Pictures are drawn by").LineCollection
-        axes.add_collection(collection(inner, colors="0.6", linewidths=0.6))
+        ax.add_collection(collection(inner, colors="0.6", linewidths=0.6))
     else:
         collection = optional("mpl_toolkits.mplot3d.art3d", "Pictures are drawn by").Poly3DCollection
     for i, (name, lines) in enumerate((n, x) for n, x in parts.items() if len(x)):
         colour = f"C{i}"
         if mesh.dims == 1:
-            axes.plot(lines[:, 0, 0], 0 * lines[:, 0, 0], "o", color=colour, label=name)
+            ax.plot(lines[:, 0, 0], 0 * lines[:, 0, 0], "o", color=colour, label=name)
         elif mesh.dims == 2:
-            axes.add_collection(collection(lines, colors=colour, linewidths=1.5, label=name))
+            ax.add_collection(collection(lines, colors=colour, linewidths=1.5, label=name))
         else:
-            axes.add_collection3d(
+            ax.add_collection3d(
                 collection(lines, facecolors=(colour, 0.35), edgecolors="0.3", linewidths=0.3, label=name)
             )
     if any(map(len, parts.values())):
-        axes.legend(loc="upper right", fontsize="small")
+        ax.legend(loc="upper right", fontsize="small")
     low, high = mesh.coordinates.min((1, 2)), mesh.coordinates.max((1, 2))
     for letter, a, b in zip("xyz"[: mesh.dims], low, high, strict=True):
-        axes.set(**{f"{letter}label": letter, f"{letter}lim": (a - 0.03 * (b - a), b + 0.03 * (b - a))})
+        ax.set(**{f"{letter}label": letter, f"{letter}lim": (a - 0.03 * (b - a), b + 0.03 * (b - a))})
     if mesh.dims > 1:
-        axes.set_aspect("equal")
-    return axes
+        ax.set_aspect("equal")
+    return ax
 
 
-def plot_parts(mesh: Mesh, sizes: Sequence[int], axes: Any = None) -> Any:
+def plot_parts(mesh: Mesh, sizes: Sequence[int], axes: Axes | None = None) -> Axes:
     """Draw which process has which cells: so many each, of which those of a process follow each other."""
-    plt = optional("matplotlib.pyplot", "Pictures are drawn by")
-    axes = axes or plt.figure().add_subplot(projection="3d" if mesh.dims == 3 else None)
+    ax = _axes(mesh, axes)
     x, ends = mesh.vertices, np.cumsum(sizes)
     ring = {"triangle": [0, 1, 2], "quadrilateral": [0, 1, 3, 2]}.get(mesh.cell)
     for rank, (first, end) in enumerate(zip(ends - sizes, ends, strict=True)):
@@ -83,16 +83,16 @@ def plot_parts(mesh: Mesh, sizes: Sequence[int], axes: Any = None) -> Any:
         mine = x[:, :, first:end]
         if ring is not None:
             collection = optional("matplotlib.collections", "Pictures are drawn by").PolyCollection
-            axes.add_collection(
+            ax.add_collection(
                 collection(mine[:, ring].transpose(2, 1, 0), edgecolors="w", linewidths=0.3, **style)
             )
         elif mesh.dims == 1:
-            axes.plot(mine[0], 0 * mine[0], "|-", **{k: v for k, v in style.items() if k == "color"})
+            ax.plot(mine[0], 0 * mine[0], "|-", **{k: v for k, v in style.items() if k == "color"})
         else:
-            axes.scatter(*mine.mean(1), s=4, **style)
+            ax.scatter(*mine.mean(1), s=4, **style)
     if mesh.dims == 2:
-        axes.autoscale_view()
-        axes.set_aspect("equal")
+        ax.autoscale_view()
+        ax.set_aspect("equal")
     if mesh.dims > 1 and len(sizes) <= 10:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
-    return axes
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    return ax

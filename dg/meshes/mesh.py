@@ -15,6 +15,7 @@ from mirabelle.dg.elements import element
 from mirabelle.dg.meshes import connectivity, drawing
 from mirabelle.dg.meshes.connectivity import DIMS, face_vertices
 from mirabelle.dg.meshes.quality import Quality, determinant, quality
+from mirabelle.dg.spelled import ArrayLike, Axes
 from mirabelle.meshdata import hilbert_order
 
 CHUNK = 2**15  # cells at once, where intermediate results are larger than the mesh
@@ -54,8 +55,8 @@ class Mesh:
     @staticmethod
     def from_cells(
         cell: str,
-        vertices: Any,
-        coordinates: Any,
+        vertices: ArrayLike,
+        coordinates: ArrayLike,
         name: Callable[[np.ndarray], np.ndarray] | Mapping[str, np.ndarray] | None = None,
         links: Iterable[np.ndarray] = (),
     ) -> Mesh:
@@ -342,7 +343,7 @@ them, e.g. boundary_conditions={"x_pos": dg.SlipWall()}.
     def _repr_html_(self) -> str:
         return f"<b>Mesh</b><br>{html.escape(self.summary).replace('; ', '<br>')}"
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the cells, in 3-D the outside, with boundaries in colours, by matplotlib; gives the axes.
 
         >>> from matplotlib.figure import Figure

@@ -5,14 +5,11 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mirabelle.dg.elements import element
-
-if TYPE_CHECKING:
-    from mirabelle.dg.meshes.mesh import Mesh
+from mirabelle.dg.spelled import Mesh
 
 
 @dataclass(frozen=True, eq=False, repr=False)

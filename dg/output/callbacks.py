@@ -12,6 +12,7 @@ from typing import Any
 
 from mirabelle.dg.output.snapshots import named, save
 from mirabelle.dg.output.vtk import read_pvd, write_pvd, write_vtu
+from mirabelle.dg.spelled import File
 from mirabelle.dg.time.callbacks import Callback
 from mirabelle.dg.time.solution import Solution
 
@@ -41,7 +42,7 @@ class SaveSolution(Callback):
     ('vtu', 'h5')
     """
 
-    def __init__(self, folder: Any, format: str | Iterable[str] = "vtu", **when: Any) -> None:
+    def __init__(self, folder: File, format: str | Iterable[str] = "vtu", **when: Any) -> None:
         super().__init__(**when)
         self.folder, self.list = Path(folder), Path(folder, "solution.pvd")
         self.formats = (format,) if isinstance(format, str) else tuple(format)
@@ -93,7 +94,7 @@ class Checkpoint(Callback):
     'run.previous.h5'
     """
 
-    def __init__(self, path: Any, interval: int | None = None, on_signal: Any = SIGNAL, **when: Any) -> None:
+    def __init__(self, path: File, interval: int | None = None, on_signal: Any = SIGNAL, **when: Any) -> None:
         super().__init__(interval or (None if when else sys.maxsize), **when)
         self.path, self.on_signal, self.usual = named(path), on_signal, self.interval
         self.previous = self.path.with_suffix(f".previous{self.path.suffix}")
@@ -108,7 +109,7 @@ class Checkpoint(Callback):
         if self.on_signal is not None and threading.current_thread() is threading.main_thread():
             self.handler = signal.signal(self.on_signal, self.wanted)
 
-    def wanted(self, number: int, frame: Any) -> None:
+    def wanted(self, number: int, frame: object) -> None:
         """A signal came. The state is whole only between steps, so the next step is made one that counts."""
         self.asked = True
         if not self.together:

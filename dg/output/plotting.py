@@ -13,6 +13,7 @@ import numpy as np
 from mirabelle.dg.output.files import replacing
 from mirabelle.dg.output.pieces import AXES, Pieces, pieces
 from mirabelle.dg.output.snapshots import load
+from mirabelle.dg.spelled import Axes
 from mirabelle.dg.time.solution import Solution
 
 Field = str | Callable[..., Any] | None
@@ -26,13 +27,13 @@ DETAIL = 150_000
 def plot(
     solution: Solution,
     field: Field = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     at: At = None,
     mesh: bool = False,
     levels: int | Sequence[float] | None = None,
     colorbar: bool = True,
     **style: Any,
-) -> Any:
+) -> Axes:
     """Draw a field: its name, conservative or primitive, or a function of the fields; returns the axes.
 
     What has one dimension is drawn as a line, what has two in colours, or between contours if `levels` says how
@@ -78,28 +79,28 @@ def plot(
     left, planes, fineness = _cuts(solution, at)
     drawn = pieces(solution, field, planes, fineness)
     when = ", ".join(f"{axis} = {value:g}" for axis, value in {"t": solution.t, **planes}.items())
-    ax = _pyplot().subplots()[1] if ax is None else ax
+    on = _pyplot().subplots()[1] if ax is None else ax
     edges = pieces(solution, field, planes, fineness, edges=True) if mesh else None
     if len(left) == 1:
-        ax.plot(*_line(drawn), **style)
-        ax.set(xlabel=left[0], ylabel=name, title=when)
+        on.plot(*_line(drawn), **style)
+        on.set(xlabel=left[0], ylabel=name, title=when)
         if edges:
-            ax.vlines(edges.points[0], 0, 1, transform=ax.get_xaxis_transform(), color="0.8", lw=0.5, zorder=0)
-        return ax
+            on.vlines(edges.points[0], 0, 1, transform=on.get_xaxis_transform(), color="0.8", lw=0.5, zorder=0)
+        return on
     from matplotlib.collections import LineCollection
     from matplotlib.tri import Triangulation
 
-    draw: Any = ax.tripcolor if levels is None else ax.tricontourf
+    draw: Any = on.tripcolor if levels is None else on.tricontourf
     how: dict[str, Any] = {"shading": "gouraud"} if levels is None else {"levels": levels}
     x, y = drawn.points
     shown = draw(Triangulation(x, y, drawn.corners), drawn.known[0], **{**how, **style})
-    ax.set(xlabel=left[0], ylabel=left[1], title=f"{name}, {when}", aspect="equal")
-    ax.margins(0)
+    on.set(xlabel=left[0], ylabel=left[1], title=f"{name}, {when}", aspect="equal")
+    on.margins(0)
     if colorbar:
-        ax.figure.colorbar(shown, ax=ax)
+        on.figure.colorbar(shown, ax=on)
     if edges:
-        ax.add_collection(LineCollection([*edges.points.T[edges.corners]], colors="0.2", linewidths=0.3))
-    return ax
+        on.add_collection(LineCollection([*edges.points.T[edges.corners]], colors="0.2", linewidths=0.3))
+    return on
 
 
 def _cuts(solution: Solution, at: Any) -> tuple[list[str], dict[str, float], int]:

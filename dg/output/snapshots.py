@@ -11,7 +11,7 @@ import importlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ import mirabelle as mb
 from mirabelle.dg.elements import element
 from mirabelle.dg.equations import Equations
 from mirabelle.dg.meshes import Mesh
+from mirabelle.dg.spelled import File, Semidiscretization
 from mirabelle.dg.time.solution import Solution
 
 FORMAT = "mirabelle.dg snapshot 1"
@@ -27,7 +28,7 @@ COUNTERS = {f.name for f in dataclasses.fields(Solution)} - {"semi", "u", "metho
 ARRAYS = [f.name for f in dataclasses.fields(Mesh) if f.name not in ("cell", "order", "boundaries")]
 
 
-def save(solution: Solution, path: str | Path) -> Path:
+def save(solution: Solution, path: File) -> Path:
     """Write a snapshot, which replaces an older one when it is whole.
 
     Parameters
@@ -52,7 +53,8 @@ def save(solution: Solution, path: str | Path) -> Path:
     ...     dg.load(dg.save(solution, f"{folder}/a.h5"), semi)
     Solution at t = 0.5 after 7 steps
     """
-    path, semi, equations, e = named(path), solution.semi, solution.semi.equations, solution.semi.element
+    semi: Any = solution.semi
+    path, equations, e = named(path), semi.equations, semi.element
     if hasattr(semi, "stored"):  # (of a divided mesh each process writes its part)
         mesh, arrays = semi.cells, semi.stored()
     else:
@@ -91,7 +93,7 @@ def named(path: Any) -> Path:
     return path
 
 
-def load(path: str | Path, semi: Any = None) -> Solution:
+def load(path: str | Path, semi: Semidiscretization | None = None) -> Solution:
     """The solution in a file, for `semi` to go on with: `dg.solve(semi, t_end, dg.load(path, semi), ...)`.
 
     Without a semidiscretization it can be looked at: plotted, written for VTK.
@@ -164,7 +166,7 @@ def _in_order(path: Any, semi: Any) -> Any:
     return u[..., places if here is None else places[here]]
 
 
-def _stored(path: Any, header: dict[str, Any]) -> Any:
+def _stored(path: Any, header: dict[str, Any]) -> Semidiscretization:
     """What a file knows of a semidiscretization: enough to look at the state, not to go on."""
     stored: Any = mb.load(path)
     arrays = {name: mb.to_numpy(x) for name, x in stored.items()}
@@ -181,4 +183,4 @@ def _stored(path: Any, header: dict[str, Any]) -> Any:
             f"The equations of {str(path)!r} cannot be made here: {header['equations']} of {module}. Give a "
             "semidiscretization with them: dg.load(path, semi)."
         ) from None
-    return SimpleNamespace(mesh=mesh, equations=equations, element=element(*header["element"]))
+    return cast(Any, SimpleNamespace(mesh=mesh, equations=equations, element=element(*header["element"])))

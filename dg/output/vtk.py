@@ -47,7 +47,7 @@ def write_vtu(solution: Solution, path: str | Path) -> Path:
     True
     """
     path = Path(path)
-    semi = solution.semi
+    semi: Any = solution.semi
     if not hasattr(semi, "local"):
         return _write(semi, mb.to_numpy(mb.materialize(solution.u)), solution.t, path)
     whole = path.with_suffix(".pvtu")

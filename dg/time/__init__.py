@@ -15,14 +15,7 @@ from mirabelle.dg.time.solution import BlowUp, Solution
 from mirabelle.dg.time.solve import solve
 
 __all__ = [
-    "RK4",
-    "SSPRK3",
-    "Alive",
-    "Analysis",
-    "BlowUp",
-    "BogackiShampine32",
-    "Callback",
-    "CarpenterKennedy54",
-]
-__all__ += ["DormandPrince54", "Probe", "RDPK3SpFSAL35", "RungeKutta", "Solution", "SteadyState", "solve"]
-__all__ += ["stable_dt_factor"]
+    "RK4", "SSPRK3", "Alive", "Analysis", "BlowUp", "BogackiShampine32", "Callback", "CarpenterKennedy54",
+    "DormandPrince54", "Probe", "RDPK3SpFSAL35", "RungeKutta", "Solution", "SteadyState", "solve",
+    "stable_dt_factor",
+]  # fmt: skip

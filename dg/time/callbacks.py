@@ -16,11 +16,12 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.dg.spelled import ArrayLike, File
 from mirabelle.dg.time.solution import Solution
 
 
@@ -165,7 +166,7 @@ class Analysis(Callback):
         exact: Callable[[tuple[Any, ...], Any], Any] | None = None,
         interval: int | None = None,
         dt: float | None = None,
-        path: Any = None,
+        path: File | None = None,
         show: bool = True,
     ) -> None:
         super().__init__(interval, dt)
@@ -186,7 +187,7 @@ class Analysis(Callback):
             "t": solution.t,
             "dt": solution.dt,
             "index": solution.performance_index,
-            "entropy": float(semi.integrate(equations.entropy(semi.fields(solution.u)))),
+            "entropy": float(semi.integrate(cast(Any, equations.entropy(semi.fields(solution.u))))),
         }
         errors = solution.errors(self.exact) if self.exact else {}
         for name, integral in integrals.items():
@@ -277,7 +278,7 @@ class Probe(Callback):
     ((1, 2), True)
     """
 
-    def __init__(self, points: Any, interval: int | None = None, dt: float | None = None) -> None:
+    def __init__(self, points: ArrayLike, interval: int | None = None, dt: float | None = None) -> None:
         super().__init__(interval, dt)
         self.points = np.asarray(points, dtype=float)
         self.times: list[float] = []

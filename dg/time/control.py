@@ -19,6 +19,7 @@ from numbers import Real
 from typing import Any
 
 import mirabelle as mb
+from mirabelle.dg.spelled import Array, Time
 from mirabelle.dg.time.methods import Embedded, RungeKutta
 from mirabelle.dg.time.solution import Solution
 
@@ -34,12 +35,12 @@ class FixedStep:
     interval: int = 1
     early = True  # is it the state before the step that the verdict is about?
 
-    def begin(self, semi: Any, u: Any, t: Any) -> Carry:
+    def begin(self, semi: Any, u: Array, t: Time) -> Carry:
         """What the first step starts from."""
         return (u,)
 
     def advance(
-        self, semi: Any, method: Any, carry: Carry, t: Any, span: Any, judged: bool
+        self, semi: Any, method: Any, carry: Carry, t: Time, span: Any, judged: bool
     ) -> tuple[Carry, Any]:
         """One step, at most so long: what the next one starts from, and the verdict.
 
@@ -53,7 +54,7 @@ class FixedStep:
             dt = verdict[1]
         return (method.step(semi.rhs, carry[0], t, dt, semi.limit),), verdict
 
-    def allowed(self, semi: Any, method: Any, u: Any) -> Any:
+    def allowed(self, semi: Any, method: Any, u: Array) -> Any:
         """The longest step from a state, 0 where that is not finite."""
         return mb.where(all_finite(semi, u), self.size, 0.0)
 
@@ -73,7 +74,7 @@ class FixedStep:
 class CflStep(FixedStep):
     """Steps of `size` times what waves and diffusion allow, worked out anew every `interval` steps."""
 
-    def allowed(self, semi: Any, method: Any, u: Any) -> Any:
+    def allowed(self, semi: Any, method: Any, u: Array) -> Any:
         return semi.max_dt(u, self.size, method)
 
 
@@ -86,17 +87,17 @@ class ErrorStep(FixedStep):
 
     early = False
 
-    def begin(self, semi: Any, u: Any, t: Any) -> Carry:
+    def begin(self, semi: Any, u: Array, t: Time) -> Carry:
         return (u, mb.materialize(semi.rhs(u, t)))
 
     def advance(
-        self, semi: Any, method: Any, carry: Carry, t: Any, span: Any, judged: bool
+        self, semi: Any, method: Any, carry: Carry, t: Time, span: Any, judged: bool
     ) -> tuple[Carry, Any]:
         u, k, error = method.attempt(semi.rhs, *carry, t, span, semi.limit)
         norm = self.norm(semi, error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
         return (u, k), mb.stack([mb.where(all_finite(semi, u), norm, mb.nan), span])
 
-    def norm(self, semi: Any, values: Any, magnitude: Any) -> Any:
+    def norm(self, semi: Any, values: Array, magnitude: Any) -> Any:
         """The root mean square of values in units of the tolerance."""
         return mb.sqrt(mean_square(semi, values / (self.size * (1 + magnitude))))
 
@@ -130,12 +131,12 @@ def of_all(semi: Any, value: Any, op: str) -> Any:
     return semi.of_all(value, op) if getattr(semi, "comm", None) is not None else value
 
 
-def all_finite(semi: Any, u: Any) -> Any:
+def all_finite(semi: Any, u: Array) -> Any:
     """Whether a state is finite everywhere, on all processes."""
     return of_all(semi, mb.all(mb.isfinite(u)), "all")
 
 
-def mean_square(semi: Any, values: Any) -> Any:
+def mean_square(semi: Any, values: Array) -> Any:
     """The mean of the squares of all values (m, Np, K) of a problem."""
     if getattr(semi, "comm", None) is None:
         return mb.mean(values * values)

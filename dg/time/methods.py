@@ -26,11 +26,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mirabelle.dg.spelled import Array, Time
+
 # A function of the state and the time.
-Rhs = Callable[[Any, Any], Any]
+Rhs = Callable[[Any, Any], Array]
+# What comes of a step, the right-hand side there, and an estimate of the error.
+Attempt = tuple[Array, Array, Array]
 
 
-def unlimited(u: Any, t: Any) -> Any:
+def unlimited(u: Array, t: Time) -> Array:
     """Leave a stage as it is."""
     return u
 
@@ -42,7 +46,7 @@ class RungeKutta:
     order: ClassVar[int]
     stages: ClassVar[int]
 
-    def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
+    def step(self, rhs: Rhs, u: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Array:
         """The state at t + dt; `limit(u, t)` is applied to every stage."""
         raise NotImplementedError(f"{type(self).__name__} has to define `step(self, rhs, u, t, dt, limit)`.")
 
@@ -71,7 +75,7 @@ class CarpenterKennedy54(RungeKutta):
         (-1275806237668 / 842570457699, 2277821191437 / 14882151754819),
     )
 
-    def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
+    def step(self, rhs: Rhs, u: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Array:
         k, slope, c, now = None, 0.0, 0.0, t
         for a, b in self.rows:
             f = rhs(u, now)
@@ -97,13 +101,13 @@ class SSPRK3(RungeKutta):
 
     order, stages = 3, 3
 
-    def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
+    def step(self, rhs: Rhs, u: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Array:
         v = limit(u + dt * rhs(u, t), t + dt)
         v = limit(0.75 * u + 0.25 * (v + dt * rhs(v, t + dt)), t + 0.5 * dt)
         return limit((1 / 3) * u + (2 / 3) * (v + dt * rhs(v, t + 0.5 * dt)), t + dt)
 
 
-def combination(weights: Sequence[float], k: Sequence[Any]) -> Any:
+def combination(weights: Sequence[float], k: Sequence[Array]) -> Array:
     """The sum of those k whose weight is not zero."""
     terms = [w * each for w, each in zip(weights, k, strict=True) if w]
     return sum(terms[1:], start=terms[0])
@@ -120,7 +124,7 @@ class RK4(RungeKutta):
 
     order, stages = 4, 4
 
-    def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
+    def step(self, rhs: Rhs, u: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Array:
         k = [rhs(u, t)]
         for c in (0.5, 0.5, 1.0):
             now = t + c * dt
@@ -138,12 +142,12 @@ class Embedded(RungeKutta):
     embedded_order: ClassVar[int]
     control: ClassVar[tuple[float, float, float]] = (0.6, -0.2, 0.0)
 
-    def attempt(self, rhs: Rhs, u: Any, k: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> tuple[Any, ...]:
+    def attempt(self, rhs: Rhs, u: Array, k: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Attempt:
         """The next state, the right-hand side there, and an estimate of the error."""
         name = type(self).__name__
         raise NotImplementedError(f"{name} has to define `attempt(self, rhs, u, k, t, dt, limit)`.")
 
-    def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
+    def step(self, rhs: Rhs, u: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Array:
         return self.attempt(rhs, u, rhs(u, t), t, dt, limit)[0]
 
 
@@ -153,7 +157,7 @@ class Pair(Embedded):
     a: ClassVar[Sequence[Sequence[float]]]
     error: ClassVar[Sequence[float]]
 
-    def attempt(self, rhs: Rhs, u: Any, k: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> tuple[Any, ...]:
+    def attempt(self, rhs: Rhs, u: Array, k: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Attempt:
         ks, stage = [k], u
         for row in self.a:
             now = t + sum(row) * dt
@@ -242,7 +246,7 @@ class RDPK3SpFSAL35(Embedded):
         -0.1020760551185952389,
     )
 
-    def attempt(self, rhs: Rhs, u: Any, k: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> tuple[Any, ...]:
+    def attempt(self, rhs: Rhs, u: Array, k: Array, t: Time, dt: Time, limit: Rhs = unlimited) -> Attempt:
         stage, total, error = u, u, self.error[0] * k
         for (*weights, d), c, e in zip(self.rows, self.c[1:], self.error[1:], strict=True):
             total = total + d * stage if d else total

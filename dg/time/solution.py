@@ -22,6 +22,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.equations import Equations
+from mirabelle.dg.spelled import Array, Axes, File, Semidiscretization
 from mirabelle.dg.time.methods import RungeKutta
 from mirabelle.dg.time.timers import Timers
 
@@ -48,7 +49,7 @@ class Solution:
     (True, 0.1, (1, 3, 4))
     """
 
-    semi: Any
+    semi: Semidiscretization
     u: mb.AbstractArray
     t: float = 0.0
     steps: int = 0
@@ -97,13 +98,13 @@ class Solution:
         """The errors of every field against a function exact(x, t), which returns the conservative fields."""
         return {name: Errors(*pair) for name, pair in self.semi.norms(self.u, exact, self.t).items()}
 
-    def plot(self, name: str | None = None, **options: Any) -> Any:
+    def plot(self, name: str | None = None, **options: Any) -> Axes:
         """Draw a field: a line, colours, or a slice (`mirabelle.dg.output.plotting.plot`)."""
         from mirabelle.dg.output import plotting
 
         return plotting.plot(self, name, **options)
 
-    def save(self, path: Any) -> Any:
+    def save(self, path: File) -> File:
         """Write a snapshot that a later run can start from (`mirabelle.dg.output.snapshots.save`)."""
         from mirabelle.dg.output import snapshots
 
@@ -142,7 +143,7 @@ class BlowUp(ArithmeticError):
         self.solution = solution
 
 
-def where_not_finite(semi: Any, u: Any) -> str:
+def where_not_finite(semi: Any, u: Array) -> str:
     """Where a state is not finite first: the field, its value and the coordinates; empty if it is nowhere."""
     if hasattr(semi, "anywhere"):
         return str(semi.anywhere(where_not_finite, u))
@@ -150,14 +151,14 @@ def where_not_finite(semi: Any, u: Any) -> str:
     return first_place(semi, dict(zip(semi.equations.names, fields, strict=True)), np.isfinite)
 
 
-def where_not_positive(semi: Any, u: Any) -> str:
+def where_not_positive(semi: Any, u: Array) -> str:
     """Where a quantity that the equations say is positive is not, of a state; empty if it is everywhere."""
     if hasattr(semi, "anywhere"):
         return str(semi.anywhere(where_not_positive, u))
     return first_place(semi, semi.equations.positive(semi.fields(u)), lambda values: values > 0)
 
 
-def where_negative_speed(semi: Any, u: Any) -> str:
+def where_negative_speed(semi: Any, u: Array) -> str:
     """Where `max_speed` or `diffusivity` of equations that have them is negative; empty if they are nowhere."""
     if hasattr(semi, "anywhere"):
         return str(semi.anywhere(where_negative_speed, u))

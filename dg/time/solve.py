@@ -27,7 +27,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.returned import ensure
-from mirabelle.dg.semidiscretization import Fields
+from mirabelle.dg.spelled import Array, Fields, Semidiscretization, Time
 from mirabelle.dg.time.callbacks import Callback, as_callback
 from mirabelle.dg.time.control import Carry, FixedStep, all_finite, control_of
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
@@ -44,7 +44,7 @@ EVERY = 8
 
 
 def solve(
-    semi: Any,
+    semi: Semidiscretization,
     tspan: float | tuple[float, float],
     initial: Callable[[Fields, Any], Any] | mb.AbstractArray | Solution,
     method: RungeKutta | None = None,
@@ -119,10 +119,10 @@ def solve(
     )
     control = control_of(method, dt, cfl, tolerance, cfl_interval)
     steps = f"dt={dt}, cfl={cfl}, tolerance={tolerance}, cfl_interval={cfl_interval}, max_steps={max_steps}"
-    divided = hasattr(semi, "processes")  # (then all begin together, or none)
+    divided: Any = semi if hasattr(semi, "processes") else None  # (then all begin together, or none)
     if divided:
-        semi.compare(tspan=tspan, method=method, steps=steps, compiled=compiled)
-    with mb.distributed.together(semi.processes) if divided else nullcontext():
+        divided.compare(tspan=tspan, method=method, steps=steps, compiled=compiled)
+    with mb.distributed.together(divided.processes) if divided else nullcontext():
         solution = starting(semi, tspan, initial, method)
     return Run(solution, control, [as_callback(c) for c in callbacks], compiled).go(max_steps)
 
@@ -193,7 +193,7 @@ class Run:
         self, solution: Solution, control: FixedStep, callbacks: list[Callback], compiled: bool
     ) -> None:
         self.solution, self.control, self.callbacks, self.compiled = solution, control, callbacks, compiled
-        self.semi, (begin, self.end) = solution.semi, solution.span
+        self.semi, (begin, self.end) = cast(Any, solution.semi), solution.span
         # What steps are made of: of a divided problem, this process's part.
         self.local = getattr(solution.semi, "local", solution.semi)
         self.tiny = 1e-13 * max(abs(self.end), self.end - begin)
@@ -283,11 +283,11 @@ class Run:
             raise self.blow_up(self.carry)
         self.good, self.best = copy.copy(self.solution), self.carry[0]
 
-    def taken(self, u: Any) -> Any:
+    def taken(self, u: Array) -> Any:
         """A state as steps take it."""
         return u if self.local is self.semi else self.semi.taken(u)
 
-    def as_shown(self, u: Any) -> Any:
+    def as_shown(self, u: Array) -> Any:
         """What steps made, as a state."""
         return u if self.local is self.semi else self.semi.shown(u)
 
@@ -311,7 +311,7 @@ class Run:
             if (c.interval and steps % c.interval == 0) or (c.dt and self.targets[id(c)] <= now + 1e-9 * c.dt)
         ]
 
-    def attempt(self, judged: bool, t: Any, span: float) -> tuple[Carry, float, float]:
+    def attempt(self, judged: bool, t: Time, span: float) -> tuple[Carry, float, float]:
         """Run the program of a step, at most so long; its verdict if it is read, and its length."""
         solution, key = self.solution, (self.solution.method, self.control, judged, self.compiled)
         programs = vars(self.local).setdefault("step_programs", {})
@@ -350,7 +350,7 @@ class Run:
 def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: bool) -> Callable[..., Any]:
     """A whole step as one function (*carry, verdict), compiled if wanted; what is not judged has no verdict."""
 
-    def step(carry: Carry, t: Any, span: Any) -> tuple[Any, ...]:
+    def step(carry: Carry, t: Time, span: Any) -> tuple[Any, ...]:
         carry, verdict = control.advance(semi, method, carry, t, span, judged)
         return (*carry, verdict)
 

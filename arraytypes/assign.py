@@ -16,7 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes import proxies, recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.define import as_array, is_elsewhere
 from mirabelle.arraytypes.dense import (
     DenseArray,
     as_numpy,
@@ -184,6 +184,8 @@ def source_version(dest: Any, value: Any) -> Any:
             data = data if data.dtype == dest.dtype or not data.size else as_numpy(value, dest.dtype)
             value = data if family.home.rank < 2 else data.tolist()
         value = as_array(value, dest) if family.home.rank >= 2 else as_numpy(value, None)
+    elif is_elsewhere(value):  # (pandas', JAX's)
+        value = as_array(value, dest)
     other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
     if other is not None and other.home.kind == "traced" and other is not family:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module

@@ -86,6 +86,13 @@ def as_selection(x: Any, like: Any) -> Any:
     return as_array(x, like)
 
 
+def is_elsewhere(x: Any) -> bool:
+    """Must an operand be made an array of ours first: a list, or what another library calls its array?"""
+    if isinstance(x, (AbstractArray, np.ndarray, np.generic)):
+        return False
+    return isinstance(x, (list, tuple)) or hasattr(type(x), "__array__")
+
+
 def as_array(x: Any, like: Any = None) -> Any:
     """Anything an array can be made of, as one: shared where it is a NumPy array.
 

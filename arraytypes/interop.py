@@ -26,7 +26,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array, as_selection
+from mirabelle.arraytypes.define import as_array, as_selection, is_elsewhere
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
 from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.ops import Op, foreign_name
@@ -75,9 +75,9 @@ def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
 
 
 def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """Lists among operands as arrays, at the place of the others."""
+    """Lists, and arrays of libraries that leave ufuncs to NumPy (JAX's), as ours, where the others are."""
     first = next((x for x in (*inputs, *outputs) if isinstance(x, AbstractArray)), None)
-    return tuple(as_array(x, first) if isinstance(x, (list, tuple)) else x for x in inputs)
+    return tuple(as_array(x, first) if is_elsewhere(x) else x for x in inputs)
 
 
 def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ dtype('float32')
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -42,10 +43,16 @@ def through_int64(source: np.dtype, target: np.dtype) -> bool:
     return target == np.uint32 and source.kind in "fc"
 
 
+def mark_of(*words: Any) -> int:
+    """A number of what words say: the same in every process, never 0."""
+    said = "\n".join(map(str, words)).encode()
+    return int.from_bytes(hashlib.blake2b(said, digest_size=7).digest(), "little") or 1
+
+
 class Sig:
     """An operation at definite dtypes: what its operands are cast to and what comes out."""
 
-    __slots__ = ("cost", "direct", "id", "ins", "op", "out", "outs")
+    __slots__ = ("cost", "direct", "id", "ins", "mark", "op", "out", "outs")
 
     def __init__(self, op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> None:
         self.op = op
@@ -60,6 +67,8 @@ class Sig:
             if ins[0].kind == "f" and through_int64(ins[0], self.out):
                 self.direct = lambda x: np.array(np.asarray(x).astype(np.int64), dtype=np.uint32)
         self.id = next(_ids)
+        # The same number in every process; 0 of what changes no value (see distributed/histories.py).
+        self.mark = 0 if op.name == "copy" else mark_of(op.name, *outs)
 
     def __repr__(self) -> str:
         ins = ", ".join(d.name for d in self.ins)

@@ -27,7 +27,7 @@ def test_equal_nodes_are_one_however_many_there_were() -> None:
     kept = graph.part_node(x, 8, (2,), (8,), x.dtype)
     for i in range(2 * graph.FEW_KNOWN):
         graph.part_node(x, 0, (1, i + 2), (8, 0), x.dtype)
-    assert len(graph._known) <= graph._most[0] + 1
+    assert len(graph.work.known) <= graph.work.most + 1
     assert graph.part_node(x, 8, (2,), (8,), x.dtype) is kept
 
 

@@ -103,3 +103,89 @@ def test_a_function_of_numbas_that_writes_is_refused_with_the_cure() -> None:
     with pytest.raises(numba.core.errors.TypingError, match=r"Compile the function with `@mb\.jit`"):
         first(x)
     assert x.tolist() == X
+
+
+IN_PLACE = {
+    "iadd": ("+=", np.add), "isub": ("-=", np.subtract), "imul": ("*=", np.multiply),
+    "itruediv": ("/=", np.divide), "ifloordiv": ("//=", np.floor_divide), "imod": ("%=", np.remainder),
+    "ipow": ("**=", np.power),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_function_of_numbas_that_changes_an_array_in_place_is_refused_with_the_cure(name: str) -> None:
+    numba = pytest.importorskip("numba")
+    there: dict[str, Any] = {}
+    sign, ufunc = IN_PLACE[name]
+    exec(f"def f(a):\n    a {sign} 2.0\n    return a", there)
+    f = numba.njit(there["f"])
+    x = mb.HostArray(X)
+    with pytest.raises(TypeError, match=r"mb\.jit.*np\.array\(x\)"):
+        f(x)
+    assert x.tolist() == X
+    assert f(np.array(X)).tolist() == ufunc(X, 2.0).tolist()
+
+
+class Theirs:
+    """An array of a library that leaves NumPy's functions to NumPy, as JAX's and pandas' do in part."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+CALLS = {
+    "add": lambda x, t: np.add(x, t),
+    "add, theirs first": lambda x, t: np.add(t, x),
+    "maximum into": lambda x, t: np.maximum(x, t, out=np.empty_like(x)),
+    "outer": lambda x, t: np.multiply.outer(x, t),
+    "where": lambda x, t: np.where(x > 1.5, t, x),
+    "where, their mask": lambda x, t: np.where(Theirs(np.asarray(t) > 1), x, 0.0),
+    "clip": lambda x, t: np.clip(x, t, 5),
+    "concatenate": lambda x, t: np.concatenate([t, x]),
+    "dot": lambda x, t: np.dot(x, t),
+    "interp": lambda x, t: np.interp(t, t, x),
+    "insert": lambda x, t: np.insert(x, 1, t),
+    "full_like": lambda x, t: np.full_like(x, t),
+}
+
+
+def _written(x: Any, t: Any, how: str) -> Any:
+    if how == "copyto":
+        np.copyto(x, t)
+    elif how == "place":
+        np.place(x, x > 1.5, t)
+    elif how == "put":
+        np.put(x, [0, 2], t)
+    elif how == "[...]":
+        x[...] = t
+    else:
+        x[1:] = Theirs(t.values[1:])
+    return x
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_numpys_functions_take_other_libraries_arrays(array: Any, name: str) -> None:
+    if array is mb.RefArray and name == "interp":
+        pytest.skip("a function of the host's")
+    theirs = Theirs([1.0, 2.0, 3.0])
+    found = CALLS[name](array(X), theirs)  # (a device gets them as it gets lists)
+    assert isinstance(found, array)
+    np.testing.assert_array_equal(mb.to_numpy(found), CALLS[name](np.array(X), theirs))
+
+
+@pytest.mark.parametrize("how", ["copyto", "place", "put", "[...]", "[1:]"])
+def test_other_libraries_arrays_are_written_into_ours(how: str) -> None:
+    theirs = Theirs([1.0, 2.0, 3.0])
+    expected = _written(np.array(X), theirs, how)
+    assert np.asarray(_written(mb.HostArray(X), theirs, how)).tolist() == expected.tolist()
+
+
+def test_tables_of_pandas_are_operands_of_numpys_functions() -> None:
+    pandas = pytest.importorskip("pandas")
+    s, x = pandas.Series(X), mb.HostArray([5.0, 6.0, 7.0])
+    assert np.asarray(np.where(s > 1.5, s, x)).tolist() == [3.0, 6.0, 2.0]
+    assert np.asarray(np.where(x > 5.5, s, x)).tolist() == [5.0, 1.0, 2.0]

@@ -1,4 +1,7 @@
-"""With checks, what ranks computed differently is found at the next message, and what they did alike is not."""
+"""What ranks computed differently is found at a message that follows, and what they did alike is not.
+
+Operations are compared always, and with checks all that a value depends on.
+"""
 
 import io
 
@@ -74,6 +77,60 @@ def test_what_was_computed_differently_is_found_at_the_next_message(name, messag
             assert "mistake in mirabelle" not in str(e)
 
 
+# Without checks: other operations on whole arrays, at a reduction or when values are fetched.
+OPERATIONS = [
+    "other function", "other order of two", "other tree", "one more statement", "in place", "a choice",
+    "other type between", "a reduction before", "of indices, another function",
+]  # fmt: skip
+WITHOUT_CHECKS = DIFFERING | {
+    "in place": ("u = mb.copy(x); u += mb.sin(y)", "u = mb.copy(x); u += mb.cos(y)"),
+    "other order of two": ("u = mb.sin(mb.exp(x))", "u = mb.exp(mb.sin(x))"),
+    "a reduction before": ("u = x - mb.max(x)", "u = x - mb.min(x)"),
+    "of indices, another function": (
+        "u = mb.sin(x[D(np.array([3, 1, 2]))])",
+        "u = mb.cos(x[D(np.array([3, 1, 2]))])",
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ["sum", "largest", "fetched", "later", "of several"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_other_operations_are_found_without_checks(name, message):
+    def program(comm):
+        x, y = arrays()
+        here = {"mb": mb, "np": np, "D": D, "x": x, "y": y}
+        exec(WITHOUT_CHECKS[name][comm.rank > 0], here)
+        exec(MESSAGES[message], here)
+
+    for e in fails_on_ranks(2 + len(name) % 2, ended(program)):
+        assert isinstance(e, CommunicationError) and "do different things" in str(e), repr(e)
+        assert "mistake in mirabelle" not in str(e)
+
+
+def test_numbers_that_ranks_round_differently_are_no_difference_without_checks():
+    def program(comm):
+        x, y = arrays()
+        u = x * (0.1 + 1e-17 * comm.rank) + y * np.nextafter(0.3, comm.rank)
+        return float(mb.sum(u))
+
+    assert len(set(on_ranks(3, program))) == 1
+
+
+def test_many_writes_to_parts_are_no_difference_where_a_rank_holds_what_was_there():
+    def program(comm):
+        x, y = arrays()
+        held = []
+        for k in range(80):
+            if (k + comm.rank) % 3 == 0:
+                held.append(x[k % 5 :])
+            x[k % 7 : k % 7 + 4] = y[1:5] * (1 + k % 3)
+        return float(mb.sum(x))
+
+    for checks in (False, True):
+        with mb.settings.changed(check_collectives=checks):
+            assert len(set(on_ranks(3, program))) == 1
+
+
 def test_the_sentence_says_what_was_computed():
     def program(comm):
         x, y = arrays()
@@ -119,7 +176,27 @@ LOOKS = [
 ]
 
 
-def random_program(seed, elementwise=False):
+# (Ranks that have no part in a message of a program do nothing in it; others compare it with them before.)
+COMPILED = ["{c} = mixed({a}, {b})", "{c} = relaxed({a})", "in_place({a}, {b})"]
+
+
+def mixed(a, b):
+    return mb.sin(a) * b + 0.5
+
+
+def relaxed(a):
+    s = a * 0.5
+    for _ in range(3):
+        s = s + 0.1 * (a - s)
+    return s
+
+
+def in_place(a, b):
+    a[2:7] = b[1:6] * 0.5
+    a += b * 0.1
+
+
+def random_program(seed, elementwise=False, compiled=False):
     """Lines of a program, and for each rank what it does for itself after each of them."""
     r = np.random.default_rng(seed)
     names = ["x", "y", "z"]
@@ -127,9 +204,10 @@ def random_program(seed, elementwise=False):
     for _ in range(14):
         a, b, c = r.choice(names, 3)
         kinds = [UNARY, BINARY, WRITES[:3]] if elementwise else [UNARY, BINARY, WHOLE, WHOLE, WRITES, WRITES]
-        kind = kinds[r.integers(len(kinds))]
-        text = str(r.choice(kind)).format(a=a, b=b)
-        lines.append(text if kind is WRITES or "=" in text.split("(")[0] else f"{c} = {text}")
+        kind = COMPILED if compiled and r.random() < 0.25 else kinds[r.integers(len(kinds))]
+        text = str(r.choice(kind)).format(a=a, b=b, c=c)
+        whole = kind in (WRITES, COMPILED) or "=" in text.split("(")[0]
+        lines.append(text if whole else f"{c} = {text}")
     looks = [
         [str(r.choice(LOOKS)).format(a=r.choice(names)) if r.random() < 0.4 else "" for _ in lines]
         for _ in range(3)
@@ -142,21 +220,42 @@ def ran(lines, looks, comm):
     here |= {n: D(np.random.default_rng(k).uniform(0.2, 1, 12), comm=comm) for k, n in enumerate("xyz")}
     here["index"] = D(np.array([3, 1, 2, 0, 5, 4, 11, 10, 9, 8, 7, 6]), comm=comm)
     here["eye"] = D(np.eye(3), comm=comm)
+    here |= {f.__name__: mb.compile(f) for f in (mixed, relaxed, in_place)}
     for line, look in zip(lines, looks[comm.rank], strict=True):
         exec(line, here)
         exec(look, here)
     return [mb.to_numpy(here[n]) for n in "xyz"]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_what_ranks_do_for_themselves_is_no_difference(seed):
-    lines, looks = random_program(seed)
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("seed", range(48))
+def test_what_ranks_do_for_themselves_is_no_difference(seed, checks):
+    lines, looks = random_program(seed, compiled=seed >= 40)
     with mb.settings.changed(check_collectives=False):
         expected = on_ranks(3, lambda comm: ran(lines, [[""] * len(lines)] * 3, comm))
-    with mb.settings.changed(check_collectives=True, check_timeout=5.0, immediate_size=(0, 1 << 20)[seed % 2]):
+    with mb.settings.changed(
+        check_collectives=checks,
+        check_timeout=5.0,
+        immediate_size=(0, 1 << 20)[seed % 2],
+        overlap_size=(0, 1 << 20)[seed // 2 % 2],
+    ):
         found = on_ranks(3, lambda comm: ran(lines, looks, comm))
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg="\n".join(lines))
+
+
+def test_a_program_is_the_same_whatever_other_threads_do():
+    def program(comm):
+        f = mb.compile(in_place)
+        x, y = arrays()
+        f(mb.abs(x) + 0.25, y)
+        f(x, y)
+        return mb.to_numpy(x).tolist()
+
+    for k in range(20):
+        with mb.settings.changed(check_collectives=bool(k % 2)):
+            first, *others = on_ranks(3, program)
+        assert others == [first, first]
 
 
 @pytest.mark.parametrize("seed", range(40))

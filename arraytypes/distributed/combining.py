@@ -138,14 +138,12 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     operand: Any = node.operand
     if len(operand.reducers) > 1 or settings.check_collectives:
         return None
-    state: list[Any] = [None, None, None, []]
     if type(operand) is Broadcasted and operand.value is None:
-        if operand.holders > 1:
+        simple = None if operand.holders > 1 else execution.quick(operand)
+        if simple is None:
             return None
-        local = execution.quick(operand, state)
-        if local is None:
-            return None
-        part, buffer = state[0], state[1]
+        local, buffer = simple
+        part = buffer.partition
     else:
         leaf: Any = operand if type(operand) is Leaf else operand.value
         view = leaf.view
@@ -162,13 +160,14 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     result, group, shape, regular, mark = plan
     if not regular:
         return None
+    came = history(operand)
     made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
     value = force(family.inner, made).view
     if group:
         if counters.active:
             counters.add(collectives=1)
-        value = combined(grouped(comm, group), family.inner, value, node.reduction, mark)
-    return settle(node, whole_leaf(family, comm, result, value))
+        value = combined(grouped(comm, group), family.inner, value, node.reduction, told(mark, came))
+    return settle(node, whole_leaf(family, comm, result, value, of_reduction(node, came)))
 
 
 def reduced_partition(

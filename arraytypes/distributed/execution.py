@@ -24,13 +24,12 @@ from mirabelle.arraytypes.distributed.transfers import Transfer
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map, whole_leaf
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, promotion, verbs
+from mirabelle.dispatch._native import local_tree
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination, kept, new_node
-
-_new = object.__new__
 
 
 class Frame:
@@ -515,10 +514,9 @@ def _write_view(family: Any, view: DView, tree: Any) -> None:
     buffer = view.buffer
     comm = buffer.comm
     if view.whole and tree.shape == view.shape:
-        state: list[Any] = [buffer.partition, buffer, buffer.local.shape, []]
-        local = quick(tree, state)
-        if local is not None:
-            verbs.copyto(wrap(family.inner, destination(buffer.local)), local)
+        simple = quick(tree, buffer)
+        if simple is not None:
+            verbs.copyto(wrap(family.inner, destination(buffer.local)), simple[0])
             buffer.written()
             return
     if buffer.partition.partial:
@@ -672,92 +670,21 @@ def copy_view(dest: DView, source: DView) -> None:
 # The short way: a tree over whole arrays of one partition, whose parts nobody else holds
 
 
-class _Slow(Exception):
-    """A tree that is not as simple as the short way wants it."""
-
-
-def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
-    """The local tree of a tree; what it is divided as is left in `state` (partition, buffer, local shape)."""
-    args: list[Any] = []
-    size = 1
-    for a in node.args:  # type: ignore[union-attr]
-        kind = type(a)
-        if kind is Broadcasted:
-            if a.value is None:
-                if a.holders > 1 or a.layout is not None:
-                    raise _Slow
-                a = _quick(a, shape, state)
-                size += a.size
-                args.append(a)
-                continue
-            a = a.value
-            kind = Leaf
-        elif kind is Reduced:
-            a = a.value
-            if a is None:
-                raise _Slow
-            kind = Leaf
-        if kind is Leaf:
-            view = a.view
-            buffer = view.buffer
-            part = buffer.partition
-            if part is not state[0]:
-                if not view.whole or a.table:
-                    raise _Slow
-                if not part.shape:
-                    if part.partial or buffer.comm is not (state[1] or buffer).comm:
-                        raise _Slow
-                elif state[0] is None and part.shape == shape and not part.partial:
-                    state[0], state[1] = part, buffer
-                    state[2] = part.local_shape(buffer.comm.rank)
-                else:
-                    raise _Slow
-            elif not view.whole or buffer.comm is not state[1].comm:
-                raise _Slow
-            a = buffer._leaf or buffer.leaf
-        args.append(a)
-    made: Any = new_node(Broadcasted)
-    made.sig = node.sig
-    made.args = args
-    if node.shape == shape:
-        made.shape = None
-        state[3].append(made)
-    elif node.shape:
-        raise _Slow
-    else:
-        made.shape = ()
-    made.size = size
-    return made
-
-
-def quick(version: Broadcasted, state: list[Any]) -> Any:
-    """The local tree of a simple tree, or None. `state` starts as [None, None, None, []]."""
-    if version.layout is not None or settings.check_collectives:
-        return None
-    try:
-        local = _quick(version, version.shape, state)
-    except _Slow:
-        return None
-    if state[0] is None:
-        return None
-    shape = state[2]
-    for made in state[3]:
-        made.args = tuple(made.args)
-        if made.shape is None:
-            made.shape = shape
-    return local
+def quick(version: Broadcasted, buffer: DBuffer | None = None) -> tuple[Any, DBuffer] | None:
+    """The local tree of a simple tree (to be written to all of a buffer), and a buffer divided as it is."""
+    return None if settings.check_collectives else local_tree(version, buffer)
 
 
 @compute.method
 def _(family: type[DArray], version: Any) -> Leaf:
     if type(version) is Reduced:
         return combining.reduce(family, version)
-    state: list[Any] = [None, None, None, []]
-    local = quick(version, state)
-    if local is None:
+    simple = quick(version)
+    if simple is None:
         return evaluate(family, version)
-    found = force(family.inner, local)
-    leaf = whole_leaf(family, state[1].comm, state[0], found.view)
+    came = histories.history(version)
+    local, buffer = simple
+    leaf = whole_leaf(family, buffer.comm, buffer.partition, force(family.inner, local).view, came)
     version.value = leaf
     version.args = None
     version.size = 0

@@ -6,12 +6,12 @@ So each carries a mark: of the operation, the shapes, the layout. Where marks di
 instead the two tell each other what they do and on what line, and both raise.
 
 A mark does not say *which* array a message is of: sums of two arrays of one shape, dtype and layout, taken
-in one order here and in the other there, carry equal marks, and values are swapped without a word. Nothing
-that costs nothing tells such arrays apart. The line does not, as right programs may come to one sum on two
-lines (in an `if comm.rank == 0:` and its `else:`), nor does the tree that is added up (what one process has
-computed already is a leaf there), nor a count of arrays made so far (a statement met before makes fewer).
-With `mb.settings.check_collectives` (MIRABELLE_CHECK_COLLECTIVES=1) the line belongs to the mark, and what
-the array was computed by (histories.py).
+in one order here and in the other there, carry equal marks, and values are swapped without a word, unless the
+arrays were computed by other operations (histories.py). Nothing that costs nothing tells such arrays apart. The
+line does not, as right programs may come to one sum on two lines (in an `if comm.rank == 0:` and its `else:`),
+nor does a count of arrays made so far (a statement met before makes fewer). With
+`mb.settings.check_collectives` (MIRABELLE_CHECK_COLLECTIVES=1) the line belongs to the mark, and all that the
+array was computed from.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mirabelle.dispatch.settings import settings
 # Marks of what was done here, and what they stand for. (As many as are kept before all are forgotten.)
 _known: dict[Any, int] = {}
 _names: dict[int, str] = {}
+_first: dict[int, int] = {}
 _MOST = 1 << 14
 # Modules between the user's line and ours.
 _BETWEEN = ("mirabelle", "plum", "contextlib", "functools", "threading", "concurrent")
@@ -84,9 +85,17 @@ def remember(mark: int, name: str) -> int:
     return mark
 
 
+def of_mark(mark: int, first: int) -> int:
+    """A mark that is called what another is called."""
+    if len(_first) > _MOST:
+        _first.clear()
+    _first[mark] = first
+    return mark
+
+
 def named(mark: int) -> str:
     """What a mark stands for, as far as this process has done the like of it."""
-    return _names.get(mark, "something that this process has never done")
+    return _names.get(_first.get(mark, mark), "something that this process has never done")
 
 
 def call_site() -> str:
@@ -110,7 +119,8 @@ def doing(mark: int) -> str:
 def difference(rank: int, here: str, other: int, there: str) -> str:
     """The sentence for two ranks that do different things."""
     alike = (
-        " In these words they do the same: they differ in an axis, a shift, a part, an index or an operand."
+        " In these words they do the same: they differ in an axis, a shift, a part, an index or an operand, or "
+        "in what that was computed by."
         if here == there
         else ""
     )

@@ -201,11 +201,13 @@ def agreed(
 class Messages:
     """Views on their way between processes: through the host where the engine does not take their type."""
 
-    __slots__ = ("_exchange", "_staged", "after", "comm", "inner", "mark", "out")
+    __slots__ = ("_exchange", "_staged", "after", "comm", "compared", "inner", "mark", "out")
 
-    def __init__(self, comm: Communicator, inner: Any, mark: int = MESSAGES) -> None:
+    def __init__(self, comm: Communicator, inner: Any, mark: int = MESSAGES, compared: bool = False) -> None:
         self.comm = comm
         self.mark = mark
+        # Did all ranks compare it before, as those of a program, in which who has no part in it does nothing?
+        self.compared = compared
         self.inner = inner
         self.after: list[tuple[Transfer, Any, Any, list[Box]]] = []
         self._staged: list[tuple[Any, np.ndarray]] = []
@@ -220,7 +222,7 @@ class Messages:
             # (Also where this process has no part in it: all mark what travels together by the same.)
             self._exchange = Begun(self, sends, receives)
             return
-        if settings.check_collectives:
+        if settings.check_collectives and not self.compared:
             agreed(self.comm, sends, receives, self.mark)
         if counters.active and sends:
             counters.add(messages=len(sends), bytes_sent=sum(v.nbytes for v in sends.values()))

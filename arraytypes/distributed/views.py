@@ -33,7 +33,7 @@ class DBuffer:
     the engine add these terms?", on which all must agree.
     """
 
-    __slots__ = ("_leaf", "comm", "dtype", "history", "inner", "local", "name", "partition")
+    __slots__ = ("_leaf", "came", "comm", "dtype", "inner", "local", "name", "partition")
 
     def __init__(self, comm: Communicator, part: Partition, inner: Any, local: Any) -> None:
         self.comm = comm
@@ -43,8 +43,8 @@ class DBuffer:
         self.dtype: np.dtype = local.dtype
         self.name = next(_numbers)
         self._leaf: Leaf | None = None
-        # What the contents came from, where ranks compare it (see histories.py).
-        self.history: Any = None
+        # What the contents came from (see histories.py): one entry, shared with whoever shows the same memory.
+        self.came: list[Any] = [None]
         if inner not in comm._carriers:
             comm.prepare(inner)
 
@@ -58,6 +58,15 @@ class DBuffer:
         return leaf
 
     @property
+    def history(self) -> Any:
+        """What the contents came from, as far as ranks compare it (see histories.py)."""
+        return self.came[0]
+
+    @history.setter
+    def history(self, came: Any) -> None:
+        self.came[0] = came
+
+    @property
     def nbytes(self) -> int:
         return int(self.partition.elements) * self.dtype.itemsize
 
@@ -65,6 +74,8 @@ class DBuffer:
         """Its contents have changed: what was known of them no longer holds."""
         if self._leaf is not None:
             self._leaf.writes += 1
+        if type(self.came[0]) is int:
+            self.came[0] = None
 
     def reshaped(self, shape: tuple[int, ...]) -> DBuffer | None:
         """The same memory in another shape, where each process can say it of its part; else None."""
@@ -81,7 +92,7 @@ class DBuffer:
             made = found
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, self.dtype
-        twin.name, twin._leaf, twin.history = self.name, None, self.history
+        twin.name, twin._leaf, twin.came = self.name, None, self.came
         twin.partition = made
         twin.local = self.local.reshape(made.local_shape(self.comm.rank))
         return twin  # type: ignore[no-any-return]
@@ -107,7 +118,7 @@ class DBuffer:
         shape = (*part.shape[:-1], scaled(part.shape[-1]))
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, dtype
-        twin.name, twin._leaf, twin.history = self.name, None, self.history
+        twin.name, twin._leaf, twin.came = self.name, None, self.came
         twin.partition = partition(shape, part.mesh, (*part.splits[:-1], split))
         twin.local = self.local.view(dtype)
         return twin  # type: ignore[no-any-return]
@@ -233,7 +244,7 @@ class DView(ProxyView):
         return None if found is None else found.partition
 
 
-def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> Leaf:
+def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any, came: Any = None) -> Leaf:
     """The leaf of new distributed memory: as `Leaf(DView(DBuffer(...)))`, made for every result."""
     buffer = _new(DBuffer)
     buffer.comm = comm
@@ -242,7 +253,8 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     buffer.local = local if local.flags.c_contiguous else in_order(buffer.inner, local)
     dtype = buffer.dtype = local.dtype
     buffer.name = next(_numbers)
-    buffer._leaf = buffer.history = None
+    buffer._leaf = None
+    buffer.came = [came]
     view = _new(family.view_type)
     view.buffer = buffer
     view._proxy = view._map = view._parts = None

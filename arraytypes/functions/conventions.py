@@ -14,7 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import check_cast
-from mirabelle.arraytypes.define import as_array, as_selection
+from mirabelle.arraytypes.define import as_array, as_selection, is_elsewhere
 from mirabelle.arraytypes.functions import (
     picking,
     searching,
@@ -99,7 +99,7 @@ def clip(
         for short, long in ((min, a_min), (max, a_max))
     )
     x = as_array(a)
-    low, high = (as_array(v, x) if isinstance(v, (list, tuple)) else v for v in (low, high))
+    low, high = (as_array(v, x) if is_elsewhere(v) else v for v in (low, high))
     return into(out, verbs.clip(x, low, high), casting)
 
 
@@ -133,7 +133,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if isinstance(dst, np.ndarray):
         given, mask = (verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src, where))
         np.copyto(dst, given, casting, mask)
-    elif where is True:
+        return dst
+    src = as_array(src, dst) if is_elsewhere(src) and not isinstance(src, (list, tuple)) else src
+    if where is True:
         check_cast(src, dst.dtype, casting)
         verbs.assign(dst, src)
     else:
@@ -141,8 +143,8 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     return dst
 
 
-# Arrays of others, and what becomes an array.
-_FOREIGN = (np.ndarray, list, tuple)
+# What the operation itself takes.
+_ALIKE = (AbstractArray, bool, int, float, complex, np.generic)
 
 
 def _numbers_beside_numpy(given: tuple[Any, ...]) -> bool:
@@ -166,12 +168,12 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None:
         return picking.nonzero(condition)
     given = condition, x, y
-    if not (isinstance(condition, _FOREIGN) or isinstance(x, _FOREIGN) or isinstance(y, _FOREIGN)):
+    if isinstance(condition, _ALIKE) and isinstance(x, _ALIKE) and isinstance(y, _ALIKE):
         return verbs.where(condition, x, y)
     if _numbers_beside_numpy(given):
         return np.where(*[verbs.numpy_view(v)[()] if isinstance(v, AbstractArray) else v for v in given])
     first = next((v for v in given if isinstance(v, AbstractArray)), None)
-    return verbs.where(*(as_array(v, first) if isinstance(v, (list, tuple)) else v for v in given))
+    return verbs.where(*(as_array(v, first) if is_elsewhere(v) else v for v in given))
 
 
 def real(val: Any) -> Any:

@@ -104,13 +104,13 @@ def tracing() -> Iterator[None]:
     first = None if _depth.get() else _first.set(graph.next_serial())
     token = _depth.set(_depth.get() + 1)
     program = bitgenerator.compiling.set(bitgenerator.compiling.get() or object())
-    before = graph.current_line
-    graph.current_line = user_line_here
+    before = graph.work.current_line
+    graph.work.current_line = user_line_here
     try:
         with policy.eager():
             yield
     finally:
-        graph.current_line = before
+        graph.work.current_line = before
         bitgenerator.compiling.reset(program)
         _depth.reset(token)
         if first is not None:

@@ -120,7 +120,7 @@ class _Dividing:
             buffer = object.__new__(DBuffer)
             buffer.comm, buffer.inner, buffer.dtype = self.comm, self.family.inner, s.dtype
             buffer.partition, buffer.local, buffer._leaf = self.parts[s.number], None, None
-            buffer.name = s.number
+            buffer.name, buffer.came = s.number, [None]
             self.buffers[s.number] = buffer
         shown = buffer.whole()
         if ref.offset == 0 and ref.shape == s.shape and ref.dtype == s.dtype and ref.is_contiguous:

@@ -65,7 +65,7 @@ class Exchange:
             self._kept.start()
             self._under_way = self._kept.wait
             return
-        messages = Messages(self.comm, inner, self.mark)
+        messages = Messages(self.comm, inner, self.mark, compared=True)
         messages.begin(sends, receives)
         self._under_way = messages.finish
 

@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import math
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -31,12 +32,32 @@ def next_serial() -> int:
     return next(_serials)
 
 
-# Nodes by what they are. (No WeakValueDictionary: its methods would be much of what making a node takes. Keys
-# of nodes that are gone stay until so many are known; who has their operands' ids now finds nothing there.)
+# Keys of nodes that are gone stay until so many are known; who has their operands' ids now finds nothing there.
 FEW_KNOWN = 1 << 14
-_known: dict[Any, weakref.ref[Node]] = {}
-_most = [FEW_KNOWN]
 _new = object.__new__
+
+
+class _Work(threading.local):
+    """What is being done with graphs in this thread."""
+
+    def __init__(self) -> None:
+        # Nodes by what they are. (No WeakValueDictionary: its methods would take much of the time.)
+        self.known: dict[Any, weakref.ref[Node]] = {}
+        self.most = FEW_KNOWN
+        # The nodes that are asked for, each time, for who wants to know (see `anysize.py`).
+        self.noted: list[Node] | None = None
+        # Where the program is, which new nodes note: set while a function is captured. An operation that makes
+        # several nodes finds its line once.
+        self.current_line: Callable[[], Any] = lambda: None
+        self.line_of_all: Any = None
+        # How many blocks `undisturbed` there are, one in the other; and the graph that was gone through last:
+        # passes that change nothing leave it to the next. (What is kept here cannot go.)
+        self.blocks = 0
+        self.latest: tuple[Any, list[Node]] = ((), [])
+        self.latest_users: tuple[Any, dict[int, list[Node]]] = ((), {})
+
+
+work = _Work()
 
 
 class Node:
@@ -83,8 +104,10 @@ class Node:
 
 def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands: tuple[Node, ...]) -> Any:
     """The node of a key, made if there is none. What else it consists of is the caller's to fill in."""
+    here = work
+    noted = here.noted
     if key is not None:
-        known = _known.get(key)
+        known = here.known.get(key)
         found = None if known is None else known()
         if found is not None:
             if noted is not None:
@@ -94,7 +117,7 @@ def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands:
     node.shape = shape
     node.dtype = dtype
     node.operands = operands
-    node.line = current_line() if line_of_all is None else line_of_all
+    node.line = here.current_line() if here.line_of_all is None else here.line_of_all
     node.serial = next(_serials)
     node.bound = False
     for x in operands:
@@ -102,41 +125,24 @@ def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands:
             node.bound = True
             break
     if key is not None:
-        if len(_known) >= _most[0]:
-            _forget()
-        _known[key] = weakref.ref(node)
+        if len(here.known) >= here.most:
+            here.known = {key: node for key, node in here.known.items() if node() is not None}
+            here.most = max(FEW_KNOWN, 2 * len(here.known))
+        here.known[key] = weakref.ref(node)
     if noted is not None:
         noted.append(node)
     return node
 
 
-# The nodes that are asked for, each time, for who wants to know (see `anysize.py`).
-noted: list[Node] | None = None
-
-
 @contextlib.contextmanager
 def noting(wanted: bool = True) -> Iterator[list[Node]]:
-    """Within the block, it is written down which nodes are asked for."""
-    global noted
+    """Within the block, it is written down which nodes this thread asks for."""
     made: list[Node] = []
-    before, noted = noted, made if wanted else None
+    before, work.noted = work.noted, made if wanted else None
     try:
         yield made
     finally:
-        noted = before
-
-
-def _forget() -> None:
-    """Drop the keys of nodes that are gone."""
-    global _known
-    _known = {key: node for key, node in list(_known.items()) if node() is not None}
-    _most[0] = max(FEW_KNOWN, 2 * len(_known))
-
-
-# Where the program is, which new nodes note: set while a function is captured. An operation that makes several
-# nodes finds its line once.
-current_line: Callable[[], Any] = lambda: None
-line_of_all: Any = None
+        work.noted = before
 
 
 class Input(Node):
@@ -498,35 +504,34 @@ def result_node(call: Any, number: int) -> Node:
 _serial_of = operator.attrgetter("serial")
 
 
-# The graph that was gone through last: passes that change nothing leave it to the next. (Only while a graph is
-# being worked on: what is kept here cannot go.)
-_latest: tuple[Any, list[Node]] = ((), [])
-_latest_users: tuple[Any, dict[int, list[Node]]] = ((), {})
-_working = 0
-
-
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """A graph is worked on within the block: its order and its readers are kept from one pass to the next."""
-    global _latest, _latest_users, _working
-    _working += 1
+    """A graph is worked on within the block: its order and its readers are kept from one pass to the next.
+
+    Its nodes are its own: one of another program would have its place in the order of that.
+    """
+    before = work.known, work.most
+    if not work.blocks:
+        work.known, work.most = {}, FEW_KNOWN
+    work.blocks += 1
     try:
         yield
     finally:
-        _working -= 1
-        _latest, _latest_users = ((), []), ((), {})
+        work.blocks -= 1
+        if not work.blocks:
+            work.known, work.most = before
+        work.latest, work.latest_users = ((), []), ((), {})
 
 
 def ordered(outputs: Iterable[Node]) -> list[Node]:
     """All nodes that some depend on, operands first, else in the order of the program. The list is not to be
     changed."""
-    global _latest
-    before, nodes = _latest
+    before, nodes = work.latest
     if before is outputs and before:
         return nodes
     nodes = _in_order(outputs)
-    if _working and type(outputs) is tuple:
-        _latest = outputs, nodes
+    if work.blocks and type(outputs) is tuple:
+        work.latest = outputs, nodes
     return nodes
 
 
@@ -572,8 +577,7 @@ def _in_order(outputs: Iterable[Node]) -> list[Node]:
 
 def users_of(nodes: Iterable[Node]) -> dict[int, list[Node]]:
     """For each node (by id) those that read it, each as often as it does. The lists are not to be changed."""
-    global _latest_users
-    before, found = _latest_users
+    before, found = work.latest_users
     if before is nodes:
         return found
     found = {}
@@ -584,8 +588,8 @@ def users_of(nodes: Iterable[Node]) -> dict[int, list[Node]]:
                 found[id(x)] = [node]
             else:
                 readers.append(node)
-    if nodes is _latest[1]:
-        _latest_users = nodes, found
+    if nodes is work.latest[1]:
+        work.latest_users = nodes, found
     return found
 
 

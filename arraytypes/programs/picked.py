@@ -65,7 +65,7 @@ class Picked(AbstractArray):
         generic: Any = Picked
         x = _new(generic[type(dense)])
         x._dense, x._mask, x._at = dense, mask, at
-        x._line = graph.current_line()
+        x._line = graph.work.current_line()
         return x
 
     # Parameters: the type of what is dense.

@@ -47,7 +47,7 @@ from mirabelle.arraytypes.programs.graph import (
 )
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.arraytypes.random import filling
-from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch import native, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -91,6 +91,9 @@ class TracedView(ProxyView):
 
     def _refusal(self) -> Exception:
         return TraceError(because_of("NumPy asks for the values of an array"))
+
+
+native.tell(traced=TracedView)
 
 
 # (Cells of one layout share a proxy.)
@@ -380,12 +383,12 @@ def _bounds(family: Any, view: Any) -> Any:
 
 @compute.method
 def _(family: type[Traced], version: Any) -> Leaf:
-    before = graph.line_of_all
-    graph.line_of_all = graph.current_line()
+    before = graph.work.line_of_all
+    graph.work.line_of_all = graph.work.current_line()
     try:
         return settle(version, Leaf(view_of_node(family, node_of(version))))
     finally:
-        graph.line_of_all = before
+        graph.work.line_of_all = before
 
 
 @matrix_product.method

@@ -44,6 +44,8 @@ native.tell(
     buffer_comm=DBuffer.__dict__["comm"],
     buffer_partition=DBuffer.__dict__["partition"],
     buffer_local=DBuffer.__dict__["local"],
+    buffer_leaf=DBuffer.__dict__["_leaf"],
+    buffer_came=DBuffer.__dict__["came"],
 )
 
 

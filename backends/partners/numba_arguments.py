@@ -67,15 +67,47 @@ class HostArrayType(types.Array):
 register_model(HostArrayType)(ArrayModel)
 
 
+_WRITES = (
+    "numba.njit cannot say that it writes to an array of mirabelle's, which others may read. Compile "
+    "the function with `@mb.jit` in place of `@numba.njit`, or hand it NumPy's array: `np.array(x)`."
+)
+
+
+def _is_read_only(x: Any) -> bool:
+    return isinstance(x, HostArrayType) and not x.mutable
+
+
 @overload(operator.setitem)
 def _(x: Any, index: Any, value: Any) -> Any:
     # (Numba looks here, too, where it finds nothing that writes to an array that is read-only.)
-    if isinstance(x, HostArrayType) and not x.mutable:
-        raise NumbaTypeError(
-            "numba.njit cannot say that it writes to an array of mirabelle's, which others may read. Compile "
-            "the function with `@mb.jit` in place of `@numba.njit`, or hand it NumPy's array: `np.array(x)`."
-        )
+    if _is_read_only(x):
+        raise NumbaTypeError(_WRITES)
     return None
+
+
+def _in_place(x: Any, value: Any) -> Any:
+    # (Asked before Numba's own rule, which fails on all read-only arrays. A NumbaError would have Numba go on
+    # to it.)
+    if _is_read_only(x):
+        raise TypeError(_WRITES)
+    return None
+
+
+for _operator in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+):
+    overload(getattr(operator, f"i{_operator}"), target="cpu")(_in_place)
 
 
 @overload_classmethod(HostArrayType, "_allocate")

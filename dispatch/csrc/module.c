@@ -43,6 +43,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"view", (PyObject **)&state.view},
         {"permuted", (PyObject **)&state.permuted},
         {"divided", (PyObject **)&state.divided},
+        {"traced", (PyObject **)&state.traced},
         {"capture", &state.capture},
         {"at_once", &state.at_once},
         {"evaluated", &state.evaluated},
@@ -79,6 +80,8 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"buffer_comm", &state.buffer_comm},
         {"buffer_partition", &state.buffer_partition},
         {"buffer_local", &state.buffer_local},
+        {"buffer_leaf", &state.buffer_leaf},
+        {"buffer_came", &state.buffer_came},
     };
     PyObject *name, *value;
     Py_ssize_t at = 0;
@@ -256,6 +259,12 @@ static PyMethodDef methods[] = {
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, holders, whether met before."},
     {"operations", tree_operations, METH_O, "The pending operations of a tree, those that several read once."},
     {"waiting_reductions", waiting_reductions, METH_O, "The pending reductions that a tree reads."},
+    {"local_tree", (PyCFunction)(void (*)(void))local_tree, METH_FASTCALL,
+     "What this process computes of a tree over distributed arrays, and a buffer that is divided as the result is."},
+    {"history_number", (PyCFunction)(void (*)(void))history_number, METH_FASTCALL,
+     "The number of what a tree over distributed arrays computes."},
+    {"history_mixed", (PyCFunction)(void (*)(void))history_mixed, METH_FASTCALL,
+     "That of an operation, by its mark and the numbers of its operands."},
     {"dag_cost", tree_cost, METH_O, "What evaluating a tree again would cost."},
     {"worth_storing", (PyCFunction)(void (*)(void))ask_worth_storing, METH_FASTCALL,
      "Is a tree that somebody holds stored when it is evaluated?"},

@@ -69,8 +69,9 @@ typedef struct {
 
 /* What mirabelle's modules said of themselves. */
 typedef struct {
-    /* The classes made of Leaf and Node, and those of dense arrays, wrappers, views and permuted dimensions. */
-    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *permuted, *divided;
+    /* The classes made of Leaf and Node, and those of dense arrays, wrappers, views and permuted dimensions; of
+       views of distributed memory, and of what programs are captured with. */
+    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *permuted, *divided, *traced;
     /* Where views keep their parent, index and shape. */
     Py_ssize_t view_parent, view_how, view_shape;
     /* Where arrays without axes say that a constructor made them. */
@@ -78,7 +79,8 @@ typedef struct {
     /* Where copies that stand for a view say so: nobody may write to them. */
     Py_ssize_t copy_of;
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
-    Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
+    Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local,
+        buffer_leaf, buffer_came;
     /* Functions of Python for what is not done here. */
     PyObject *capture, *at_once, *evaluated, *waited, *quiet, *asarray, *host_type, *known, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
@@ -384,6 +386,11 @@ PyObject *waiting_reductions(PyObject *module, PyObject *root);
 PyObject *tree_cost(PyObject *module, PyObject *root);
 int is_worth_storing(PyObject *root, PyObject *stored);
 PyObject *ask_worth_storing(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
+/* divided.c: the part of a tree over distributed arrays that this process computes, and the number of what it computes. */
+PyObject *local_tree(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *history_number(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *history_mixed(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 /* picking.c: what masks pick, as functions of the module. */
 PyObject *mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n);

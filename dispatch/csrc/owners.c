@@ -238,7 +238,9 @@ owners_checked(Leaf *leaf)
 int
 may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n)
 {
-    if (leaf->root != Py_None || leaf->holders > 1 + reads || evaluations != own_evaluations ||
+    /* (What a program is captured with no other thread reads, and programs are to be the same whatever those do.) */
+    int captured = state.traced != NULL && leaf->view != NULL && PyType_IsSubtype(Py_TYPE(leaf->view), state.traced);
+    if (leaf->root != Py_None || leaf->holders > 1 + reads || (evaluations != own_evaluations && !captured) ||
         !memory_alone(leaf, shown, n))
         return 0;
     return state.check_owners == NULL || state.check_owners == Py_None ? 1 : owners_checked(leaf);

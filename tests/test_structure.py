@@ -346,9 +346,10 @@ DECIDED = {
             r"\bholders\s*(?:[<>]=?|==|!=)",
             {
                 "dispatch/csrc/owners.c": 2, "dispatch/csrc/nodes.c": 2, "dispatch/csrc/reducing.c": 1,
-                "dispatch/csrc/computing.c": 2, "dispatch/csrc/statements.c": 3, "dispatch/evaluation.py": 1,
+                "dispatch/csrc/computing.c": 2, "dispatch/csrc/statements.c": 3, "dispatch/csrc/divided.c": 3,
+                "dispatch/evaluation.py": 1,
                 "dispatch/schedule.py": 3, "arraytypes/assign.py": 1, "arraytypes/indexing.py": 1,
-                "arraytypes/distributed/combining.py": 2, "arraytypes/distributed/execution.py": 2,
+                "arraytypes/distributed/combining.py": 2, "arraytypes/distributed/execution.py": 1,
                 "backends/gpu/direct.py": 4, "backends/gpu/shortcuts.py": 1,
             },
         ),

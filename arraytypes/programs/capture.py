@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,7 +24,6 @@ from mirabelle.dispatch import policy, verbs
 
 # How many functions are being captured in this context, one within the other.
 _depth: contextvars.ContextVar[int] = contextvars.ContextVar("mirabelle_capturing", default=0)
-_lock = threading.RLock()
 # The type of the arrays of the function that is being captured.
 traced_family: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_traced_family", default=None)
 
@@ -149,72 +147,71 @@ def captured(
     family = family_for(inner)
     called = {id(x): name for x, name in zip(args, names, strict=False)}
     called.update({id(x): name for name, x in kwargs.items()})
-    with _lock:
-        placeholders: dict[int, Any] = {}
-        inputs: list[Input] = []
-        for i, x in enumerate(arrays):
-            node = input_node(i, x.shape, x.dtype, called.get(id(x), f"input{i}"))
-            inputs.append(node)
-            placeholders[id(x)] = constructed(handle(family, node))
+    placeholders: dict[int, Any] = {}
+    inputs: list[Input] = []
+    for i, x in enumerate(arrays):
+        node = input_node(i, x.shape, x.dtype, called.get(id(x), f"input{i}"))
+        inputs.append(node)
+        placeholders[id(x)] = constructed(handle(family, node))
 
-        def stand_in(wanted: Any, x: Any) -> Any:
-            return placeholders.get(id(x)) if wanted is family else None
+    def stand_in(wanted: Any, x: Any) -> Any:
+        return placeholders.get(id(x)) if wanted is family else None
 
-        def placed(x: Any) -> Any:
-            return placeholders[id(x)] if isinstance(x, DenseArray) else verbs.adapt(family, x)
+    def placed(x: Any) -> Any:
+        return placeholders[id(x)] if isinstance(x, DenseArray) else verbs.adapt(family, x)
 
-        token = exchange.set(stand_in)
-        try:
-            traced_args, traced_kwargs = mapped((args, kwargs), placed)
-        finally:
-            exchange.reset(token)
-        composed = Arguments((traced_args, traced_kwargs)).composed
-        traced_args = tuple([x.value if type(x) is Static else x for x in traced_args])
-        traced_kwargs = {k: x.value if type(x) is Static else x for k, x in traced_kwargs.items()}
-        given = {names[i] if i < len(names) else f"argument {i}": x for i, x in enumerate(traced_args)}
-        given.update(traced_kwargs)
-        token = traced_family.set(family)
-        before = entered[0]
-        try:
-            messages: list[Node] = []
-            with writing_down(messages), tracing(), made_instead(inner, family), watched(f, given, given):
-                result = (written or f)(*traced_args, **traced_kwargs)
-        finally:
-            traced_family.reset(token)
-        returned: list[Any] = []
-        own = {id(p): i for i, p in enumerate(placeholders.values())}
+    token = exchange.set(stand_in)
+    try:
+        traced_args, traced_kwargs = mapped((args, kwargs), placed)
+    finally:
+        exchange.reset(token)
+    composed = Arguments((traced_args, traced_kwargs)).composed
+    traced_args = tuple([x.value if type(x) is Static else x for x in traced_args])
+    traced_kwargs = {k: x.value if type(x) is Static else x for k, x in traced_kwargs.items()}
+    given = {names[i] if i < len(names) else f"argument {i}": x for i, x in enumerate(traced_args)}
+    given.update(traced_kwargs)
+    token = traced_family.set(family)
+    before = entered.functions
+    try:
+        messages: list[Node] = []
+        with writing_down(messages), tracing(), made_instead(inner, family), watched(f, given, given):
+            result = (written or f)(*traced_args, **traced_kwargs)
+    finally:
+        traced_family.reset(token)
+    returned: list[Any] = []
+    own = {id(p): i for i, p in enumerate(placeholders.values())}
 
-        def found(wanted: Any, x: Any) -> Any:
-            if id(x) not in own:
-                own[id(x)] = -1
-                returned.append(x)
-            return x
+    def found(wanted: Any, x: Any) -> Any:
+        if id(x) not in own:
+            own[id(x)] = -1
+            returned.append(x)
+        return x
 
-        def collected(x: Any) -> Any:
-            if isinstance(x, DenseArray):
-                if isinstance(x, Traced):
-                    found(None, x)
-            elif isinstance(x, AbstractArray):
-                verbs.adapt(family, x)
-            return x
+    def collected(x: Any) -> Any:
+        if isinstance(x, DenseArray):
+            if isinstance(x, Traced):
+                found(None, x)
+        elif isinstance(x, AbstractArray):
+            verbs.adapt(family, x)
+        return x
 
-        token = exchange.set(found)
-        try:
-            mapped(result, collected)
-        finally:
-            exchange.reset(token)
-        returned = [x for x in returned if isinstance(x, Traced)]
-        stand_ins = list(placeholders.values())
-        changed = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
-        outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in changed])
-        if messages and not outputs:
-            raise TraceError(
-                f"{getattr(f, '__name__', 'The function')} sends arrays to other processes, and neither "
-                "returns nor writes any: a program is what its results need. Return what came or was sent."
-            )
-        outputs = after(outputs, messages)
-        if entered[0] != before:
-            refuse_escaped(outputs, inputs)
+    token = exchange.set(found)
+    try:
+        mapped(result, collected)
+    finally:
+        exchange.reset(token)
+    returned = [x for x in returned if isinstance(x, Traced)]
+    stand_ins = list(placeholders.values())
+    changed = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
+    outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in changed])
+    if messages and not outputs:
+        raise TraceError(
+            f"{getattr(f, '__name__', 'The function')} sends arrays to other processes, and neither "
+            "returns nor writes any: a program is what its results need. Return what came or was sent."
+        )
+    outputs = after(outputs, messages)
+    if entered.functions != before:
+        refuse_escaped(outputs, inputs)
     return Captured(inner, inputs, outputs, stand_ins, result, returned, changed, composed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -16,8 +17,14 @@ from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
-# How many functions have been captured within programs.
-entered = [0]
+
+class _Entered(threading.local):
+    """How many functions have been captured within programs of this thread."""
+
+    functions = 0
+
+
+entered = _Entered()
 
 
 class Within:
@@ -69,7 +76,7 @@ class Watch:
             )
 
     def __enter__(self) -> Watch:
-        entered[0] += 1
+        entered.functions += 1
         self.token = compiling.set(Within(current_program()))
         # (Of a body of a loop, messages are made that somebody needs, as all else is.)
         self.messages = written_down.set(None)

@@ -5,6 +5,7 @@ programs write to and show parts of, and results are compared with NumPy's after
 
 python -m tests.compiledprograms --programs 2000
 python -m tests.compiledprograms --first 4711 --programs 1 --show
+python -m tests.compiledprograms --ranks 3                          # divided over threads as ranks
 MIRABELLE_CUDA=auto python -m tests.compiledprograms --kind cuda   # on a real card
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import collections
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +27,7 @@ if __name__ == "__main__":
 from compare import assert_near, on_real_card
 from programs import STATEMENTS, Draft, Rolled, numpys, operations, written
 from samples import ordinary
+from threadranks import changing_often, on_ranks
 
 import mirabelle as mb
 
@@ -158,6 +161,33 @@ def check(number, kind="host", passes=None, lines=14, show=False):
     return came
 
 
+def check_on_ranks(number, ranks, passes=None, lines=10):
+    """The same program of divided arrays, on ranks that are threads of this process."""
+    came = on_ranks(ranks, lambda comm: check(number, "dist", passes, lines))
+    assert len(set(came)) == 1, came
+    return came[0]
+
+
+def check_in_threads(numbers, threads=4):
+    """Programs that are captured at the same time, each by a thread of its own: what each came to."""
+    came = {}
+
+    def run(mine):
+        for number in mine:
+            try:
+                came[number] = check(number, ("host", "ref", "dist", "pending")[number % 4], lines=12)
+            except Exception as e:
+                came[number] = e
+
+    started = [threading.Thread(target=run, args=(numbers[i::threads],)) for i in range(threads)]
+    with changing_often():
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+    return came
+
+
 def same(x, y, where):
     real_card = on_real_card(x)
     x, y = np.asarray(mb.to_numpy(x) if isinstance(x, mb.AbstractArray) else x), np.asarray(y)
@@ -181,6 +211,7 @@ def main():
     given.add_argument("--programs", type=int, default=200)
     given.add_argument("--kind", default=None)
     given.add_argument("--lines", type=int, default=14)
+    given.add_argument("--ranks", type=int, default=0)
     given.add_argument("--passes", default=None, help="all, none")
     given.add_argument("--show", action="store_true")
     given = given.parse_args()
@@ -192,7 +223,10 @@ def main():
         kind = given.kind or (kinds[number % 13] if number % 13 < len(kinds) else "host")
         passes = [] if given.passes == "none" or (given.passes is None and number % 4 == 1) else None
         try:
-            count[check(number, kind, passes, given.lines, given.show)] += 1
+            if given.ranks:
+                count[check_on_ranks(number, given.ranks, passes, given.lines)] += 1
+            else:
+                count[check(number, kind, passes, given.lines, given.show)] += 1
         except Exception as e:
             if given.show:
                 raise

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.distributed.communicators import Alone, use_communicator
 from mirabelle.arraytypes.library import routine_of, scan
 from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node, Slot, frozen
@@ -110,10 +111,11 @@ def _inferred(inner: Any, kind: str, name: str, template: _Template, specs: Any)
     if name == "linalg.lstsq" and samples[0].ndim == 2:
         # (How many squares of what remains there are depends on the rank: it is mostly the greatest.)
         samples[0][...] = np.eye(*samples[0].shape)
-    views = [inner._upload(x) for x in samples]
     values: list[Any] = []
     try:
-        with np.errstate(all="ignore"):
+        # (Others may have found it before, and would not answer.)
+        with np.errstate(all="ignore"), use_communicator(Alone()):
+            views = [inner._upload(x) for x in samples]
             nest = _sorted_out(run_call(inner, kind, name, template.nest, views), values)
     except Exception as e:
         raise TraceError(

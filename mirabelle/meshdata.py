@@ -13,6 +13,7 @@ with _loading.lock:  # (before the locks of the modules)
     from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
     from mirabelle.arraytypes.meshdata.columns import Columns, columns
     from mirabelle.arraytypes.meshdata.dirichletrows import dirichlet
+    from mirabelle.arraytypes.meshdata.dividedghosts import state_of
     from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
     from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
     from mirabelle.arraytypes.meshdata.elements import Element, element
@@ -121,6 +122,7 @@ __all__ = [
     "read_petsc",
     "reverse_cuthill_mckee",
     "space",
+    "state_of",
     "to_petsc",
     "transition",
     "tree",

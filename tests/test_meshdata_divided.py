@@ -476,6 +476,24 @@ def test_loops_over_processes_are_steps_of_programs(ranks):
     assert ended.stdout.count("fine") == ranks, ended.stdout
 
 
+LAZY = pathlib.Path(__file__).parent / "mpi_programs" / "lazysums.py"
+
+
+@pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
+@pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_arrays_know_what_is_pending_and_what_holds(ranks):
+    """INC, INC, INC, READ sends one reduction and one broadcast; nothing is sent twice."""
+    ended = run(ranks, str(LAZY))
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.count("fine") == ranks, ended.stdout
+
+
+def test_states_are_of_arrays_over_processes():
+    with pytest.raises(TypeError, match="has no ghosts"):
+        md.state_of(mb.ones(3))
+
+
 def test_loops_over_one_process_are_steps_of_programs():
     with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
         runpy.run_path(str(LOOPS))

@@ -381,6 +381,8 @@ def _together(comm: Communicator, bundle: list[Term]) -> None:
 
 def resolve(buffer: DBuffer) -> None:
     """Combine the terms a buffer holds, which waited until somebody reads it."""
+    if buffer.joined():
+        return
     part = buffer.partition
     local = buffer.local
     came = buffer.history

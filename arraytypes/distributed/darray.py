@@ -23,7 +23,7 @@ import numpy as np
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
 from mirabelle.arraytypes.distributed import histories
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided, place_in
+from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided, partition, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class
@@ -169,7 +169,7 @@ class DArray(DenseArray, OfInner[A]):
     @property
     def communicator(self) -> Communicator:
         """The processes it is divided over."""
-        return evaluated_view(self).buffer.comm
+        return verbs.leaf_of(self).view.buffer.comm  # type: ignore[no-any-return]
 
     @property
     def layout(self) -> Layout:
@@ -310,6 +310,8 @@ class DArray(DenseArray, OfInner[A]):
     @classmethod
     def _alike(cls, view: DView, dtype: np.dtype | None = None, order: str = "C") -> DView:
         comm, part = view.buffer.comm, view.partition
+        if part is not None and part.partial and view.buffer.divided_so:
+            part = partition(part.shape, part.mesh, part.splits)
         if part is None or part.partial:
             part = cls._divided(view.shape, comm)
         d = view.dtype if dtype is None else dtype

@@ -513,7 +513,7 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
 def _write_view(family: Any, view: DView, tree: Any) -> None:
     buffer = view.buffer
     comm = buffer.comm
-    if view.whole and tree.shape == view.shape:
+    if view.whole and tree.shape == view.shape and not buffer.partition.partial:
         simple = quick(tree, buffer)
         if simple is not None:
             verbs.copyto(wrap(family.inner, destination(buffer.local)), simple[0])

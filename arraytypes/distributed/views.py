@@ -70,6 +70,13 @@ class DBuffer:
     def nbytes(self) -> int:
         return int(self.partition.elements) * self.dtype.itemsize
 
+    # Is it divided, though it waits? (Terms of a sum are of all of its shape, on each process.)
+    divided_so = False
+
+    def joined(self) -> bool:
+        """Join what it waits for in a way of its own; False where that are terms of all processes."""
+        return False
+
     def written(self) -> None:
         """Its contents have changed: what was known of them no longer holds."""
         if self._leaf is not None:

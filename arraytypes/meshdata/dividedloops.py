@@ -1,7 +1,7 @@
 """Loops over a mesh that is divided over processes: each point once, by the process that owns it.
 
-Of a distributed array a loop makes a local one with ghosts. What it reads travels before points that need it,
-what it adds to ghosts travels to the owners after it: one message for each neighbour there, one back.
+A loop runs on what a distributed array has here, with ghosts (dividedghosts.py). What it reads travels before
+points that need it; what it adds to ghosts travels to the owners when somebody asks for the sum.
 
 >>> import mirabelle as mb
 >>> from mirabelle import meshdata as md
@@ -26,10 +26,11 @@ from mirabelle.arraytypes.creation import full
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partial
 from mirabelle.arraytypes.meshdata.access import Access, Intent
+from mirabelle.arraytypes.meshdata.dividedghosts import ghosts_of, keep, was_read
 from mirabelle.arraytypes.meshdata.divisions import Division, Entries, division_of
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
-from mirabelle.arraytypes.meshdata.ghosts import Ghosted, begin_access
+from mirabelle.arraytypes.meshdata.ghosts import Ghosted
 from mirabelle.arraytypes.meshdata.loops import Bound, check_apart, rows_of
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.sharedmeshes import is_shared, owned, reached_entries
@@ -86,29 +87,27 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
         for name, a in zip(kernel.parameters, given, strict=True)
     ]
     ghosted: dict[tuple[int, int], Ghosted] = {}
+    written = {id(a.array) for a in given if a.intent.writes}
     inner = []
     for a, entries in zip(given, ways, strict=True):
         if entries is not None:
             key = id(a.array), id(entries)
             if key not in ghosted:
-                local = entries.local(a.array, written=a.intent.writes)
-                ghosted[key] = Ghosted(local, entries.forest, valid=False)
+                ghosted[key] = ghosts_of(entries, a.array, id(a.array) in written)
             a = Access(a.intent, ghosted[key], a.through, False)
         elif isinstance(a.array, DArray):
             a = _whole(a)
         inner.append(a)
     run_ghosted(points, kernel, inner, atomics)
-    written = [
-        (a, entries, i.array)
-        for a, i, entries in zip(given, inner, ways, strict=True)
-        if a.intent.writes and entries is not None
-    ]
-    begin_access([(g, "READ", "owned") for _, _, g in written]).end()
-    for a, entries, g in written:
-        array = a.array
+    for a, i, entries in zip(given, inner, ways, strict=True):
+        if entries is None:
+            continue
+        if not a.intent.writes:
+            was_read(entries, a.array, i.array)
+            continue
         if a.intent.combines is None and (a.through is not None or comm is not None):
-            _last_writers(kernel, points, division, a, entries).reduce(g.array, "replace")
-        verbs.assign(array, entries.vector(g.array, copied=False))
+            _last_writers(kernel, points, division, a, entries).reduce(i.array.array, "replace")
+        keep(entries, a.array, i.array)
     for a, i in zip(given, inner, strict=True):
         if a.whole and a.intent.writes and isinstance(a.array, DArray):
             _joined(a, i.array)

@@ -139,7 +139,8 @@ _of_hand: dict[Points, dict[Any, Any]] = {}
 
 def reached_entries(points: Points, table: Dofs, v: Any, flat: bool) -> SharedEntries:
     """How what the points of this process reach of a distributed array comes, and goes back."""
-    view = evaluated_view(v)
+    view = verbs.leaf_of(v).view
+    view = view if view.buffer.divided_so else evaluated_view(v)
     comm, part = view.buffer.comm, view.partition
     split = part.splits[0] if part is not None and len(part.mesh) == 1 and v.ndim else None
     size = math.prod(table.block) if flat else 1

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mirabelle.arraytypes.assign import nobody_else
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view
 from mirabelle.arraytypes.distributed.layouts import partition
@@ -79,7 +78,7 @@ def own_view(entries: Entries, array: Any) -> Any:
 
 
 def ghosts_of(entries: Entries, x: DArray, written: bool) -> Ghosted:
-    """The local array with ghosts of a distributed one; if it is to be written, nobody else has it."""
+    """The local array with ghosts of a distributed one; a copy, if it is to be written."""
     leaf: Any = verbs.leaf_of(x)
     buffer = leaf.view.buffer
     if isinstance(buffer, WaitingBuffer) and buffer.waits and buffer.ghosts[0] is entries and leaf.view.whole:
@@ -93,7 +92,7 @@ def ghosts_of(entries: Entries, x: DArray, written: bool) -> Ghosted:
                 _remember(leaf, entries, g)
             return g
         g = known[1]
-    if not written or (leaf is getattr(x, "_node", None) and nobody_else(leaf)):
+    if not written:
         return g
     made = Ghosted(verbs.copy(g.array), g.forest)
     made.state = g.state

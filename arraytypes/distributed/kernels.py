@@ -213,11 +213,8 @@ class KernelPlan:
     def run(self, arguments: Sequence[Any], views: Mapping[str, DView]) -> None:
         self._check_names(views)
         came: dict[str, list[Any]] = {}
-        under_way: list[Any] = []
-        for name, transfer in self.transfers.items():
-            messages, landed = overlapping.begin(transfer, views[name])
-            under_way.append(messages)
-            came[name] = landed
+        moving = [(name, views[name], transfer) for name, transfer in self.transfers.items()]
+        under_way = [overlapping.begin(some, came) for some in overlapping.by_dtype(moving)]
         for part in self.inner:
             part.run(arguments, views, came)
         for messages in under_way:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed import execution
 from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import Partition
+from mirabelle.arraytypes.distributed.marks import mixed
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
 from mirabelle.arraytypes.distributed.views import DView, Map
 from mirabelle.dispatch import counters, promotion, verbs
@@ -26,6 +28,8 @@ from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
 Box = tuple[tuple[int, int], ...]
+# An operand of which something travels: what it is known by, as a view, and what travels.
+Moving = tuple[Any, DView, Transfer]
 
 # While messages of more bytes are on their way, the inner part is computed in so many pieces, between which
 # the engine may move them on.
@@ -173,6 +177,11 @@ class HaloPlan:
         self.slabs = [BoxPlan(self, box) for box in slabs(inner, PIECES)]
         self.edges = [BoxPlan(self, box) for box in around(mine, inner)]
 
+    def moved(self, tree: Broadcasted) -> list[list[Moving]]:
+        """The operands of which something travels; those of one dtype travel together."""
+        found = [(key, view, self.transfers.get(key[1])) for key, view in _views_of(tree).items()]
+        return by_dtype([(key, view, t) for key, view, t in found if t is not None])
+
     def run(self, frame: Any, tree: Broadcasted, dest: Any) -> Any:
         inner = frame.inner
         if dest is None:
@@ -180,15 +189,9 @@ class HaloPlan:
         note_halo(inner, self, frame, tree, dest)
         arrived: dict[tuple[int, int], list[Any]] = {}
         under_way: list[Messages] = []
-        large = False
-        for key, view in _views_of(tree).items():
-            transfer = self.transfers.get(key[1])
-            if transfer is None:
-                continue
-            messages, landed = begin(transfer, view)
-            large = large or any(v.nbytes > EAGER_BYTES for v in landed)
-            arrived[key] = landed
-            under_way.append(messages)
+        for moving in self.moved(tree):
+            under_way.append(begin(moving, arrived))
+        large = any(v.nbytes > EAGER_BYTES for landed in arrived.values() for v in landed)
         # (messages between cards need nobody to move them on)
         if large and frame.comm.carrier(inner) is frame.comm:
             for box in self.slabs:
@@ -321,25 +324,70 @@ def _views_of(tree: Broadcasted) -> dict[tuple[int, int], DView]:
     return {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in execution.leaves_of(tree)}
 
 
-def begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
-    """Start the messages of a transfer; the views where its boxes will be, in the order they come."""
-    buffer = view.buffer
-    inner = buffer.inner
+def by_dtype(moving: list[Moving]) -> list[list[Moving]]:
+    """Operands that travel together."""
+    found: dict[np.dtype, list[Moving]] = {}
+    for one in moving:
+        found.setdefault(one[1].dtype, []).append(one)
+    return list(found.values())
+
+
+def begin(moving: list[Moving], arrived: dict[Any, list[Any]]) -> Messages:
+    """Start the messages of operands of one dtype, one to each process; told where their boxes will be."""
+    _, first, _ = moving[0]
+    inner, dtype = first.buffer.inner, first.dtype
     # (Without checks, the messages of what was met before have the mark that they had.)
-    came = buffer.history if settings.check_collectives else None
-    messages = Messages(buffer.comm, inner, told(transfer.marked(view.dtype), came))
-    outgoing = {q: transfer._packed(buffer, inner, b, view.dtype) for q, b in transfer.sends.items()}
-    incoming: dict[int, Any] = {}
-    landed: list[Any] = []
-    for q, found in transfer.receives.items():
-        row = inner._empty((sum(map(volume, found)),), view.dtype)
-        incoming[q] = row
+    checks = settings.check_collectives
+    marks = [told(t.marked(dtype), v.buffer.history if checks else None) for _, v, t in moving]
+    messages = Messages(first.buffer.comm, inner, together(marks))
+    outgoing: dict[int, Any] = {}
+    for q, parts in boxes_by_rank(moving, "sends").items():
+        if len(parts) == 1:
+            (_, view, transfer), found = parts[0]
+            outgoing[q] = transfer._packed(view.buffer, inner, found, dtype)
+            continue
+        row = outgoing[q] = inner._empty((sum(volume(b) for _, found in parts for b in found),), dtype)
         at = 0
-        for box in found:
-            landed.append(row[at : at + volume(box)].reshape(tuple(b - a for a, b in box)))
-            at += volume(box)
+        for (_, view, transfer), found in parts:
+            n = sum(map(volume, found))
+            transfer.pack(view.buffer, inner, found, row[at : at + n])
+            at += n
+    incoming: dict[int, Any] = {}
+    landed: dict[tuple[Any, int], list[Any]] = {}
+    for q, parts in boxes_by_rank(moving, "receives").items():
+        row = incoming[q] = inner._empty((sum(volume(b) for _, found in parts for b in found),), dtype)
+        for key, shown in shown_boxes(parts, row):
+            landed[key, q] = shown
+    for key, _, transfer in moving:
+        arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
     messages.begin(outgoing, incoming)
-    return messages, landed
+    return messages
+
+
+def together(marks: list[int]) -> int:
+    """The mark of messages of several operands."""
+    return marks[0] if len(marks) == 1 else mixed(*marks)
+
+
+def boxes_by_rank(moving: list[Moving], side: str) -> dict[int, list[tuple[Moving, list[Box]]]]:
+    """Of each operand the boxes that go to a process (`sends`), or come from one (`receives`)."""
+    found: dict[int, list[tuple[Moving, list[Box]]]] = {}
+    for one in moving:
+        for q, some in getattr(one[2], side).items():
+            found.setdefault(q, []).append((one, some))
+    return found
+
+
+def shown_boxes(parts: list[tuple[Moving, list[Box]]], row: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Of each operand its boxes in the row of what comes from one process."""
+    at = 0
+    for (key, _, _), found in parts:
+        shown = []
+        for box in found:
+            n = volume(box)
+            shown.append(row[at : at + n].reshape([b - a for a, b in box]))
+            at += n
+        yield key, shown
 
 
 def around(whole: Box, inner: Box) -> list[Box]:

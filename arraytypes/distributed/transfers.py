@@ -139,13 +139,17 @@ class Transfer:
             if shown.flags.c_contiguous:
                 return shown
         packed = inner._empty((sum(map(volume, found)),), dtype)
+        self.pack(buffer, inner, found, packed)
+        return packed
+
+    def pack(self, buffer: DBuffer, inner: Any, found: list[Box], row: Any) -> None:
+        """Copy boxes into a row, one after the other."""
         at = 0
         for box in found:
             n = volume(box)
-            part = packed[at : at + n].reshape(tuple(b - a for a, b in box))
+            part = row[at : at + n].reshape(tuple(b - a for a, b in box))
             inner._copy_into(part, self.map.shows(buffer.local, self.rank, box))
             at += n
-        return packed
 
     def unpack(self, inner: Any, out: Any, landed: Any, found: list[Box]) -> None:
         at = 0

@@ -16,8 +16,14 @@ import numpy as np
 
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.distributed import overlapping
-from mirabelle.arraytypes.distributed.execution import leaves_of
-from mirabelle.arraytypes.distributed.overlapping import EAGER_BYTES, BoxPlan, HaloPlan
+from mirabelle.arraytypes.distributed.overlapping import (
+    EAGER_BYTES,
+    BoxPlan,
+    HaloPlan,
+    boxes_by_rank,
+    shown_boxes,
+    together,
+)
 from mirabelle.arraytypes.distributed.transfers import volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
 from mirabelle.arraytypes.host import HostArray
@@ -100,37 +106,33 @@ class _Halo(shortcuts.Statement):
     def made(self) -> Any:
         """The statement in C."""
         plan, comm, target = self.plan, self.frame.comm, self.target
-        views = {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in leaves_of(self.tree)}
         # What comes from others, in the order in which `overlapped` has it sent.
         arrived: dict[Any, list[np.ndarray]] = {}
         exchanges: list[Any] = []
         marks: list[int] = []
         sent: list[Any] = []
-        for key, view in views.items():
-            transfer = plan.transfers.get(key[1])
-            if transfer is None:
-                continue
+        for moving in plan.moved(self.tree):
+            dtype = moving[0][1].dtype
             sends: dict[int, np.ndarray] = {}
             receives: dict[int, np.ndarray] = {}
-            for q, boxes in transfer.sends.items():
-                out = sends[q] = np.empty(sum(map(volume, boxes)), view.dtype)
+            for q, parts in boxes_by_rank(moving, "sends").items():
+                out = sends[q] = np.empty(sum(volume(b) for _, boxes in parts for b in boxes), dtype)
                 to = address_of(out)
-                for box in boxes:
-                    part = transfer.map.shows(view.buffer.local, plan.rank, box)
-                    offset = address_of(part) - address_of(view.buffer.local)
-                    sent.append((self.first[key], offset, part.shape, part.strides, part.itemsize, to))
-                    to += part.nbytes
-            landed = arrived[key] = []
-            for q, boxes in transfer.receives.items():
-                row = receives[q] = np.empty(sum(map(volume, boxes)), view.dtype)
-                at = 0
-                for box in boxes:
-                    n = volume(box)
-                    landed.append(row[at : at + n].reshape([b - a for a, b in box]))
-                    at += n
+                for (key, view, transfer), boxes in parts:
+                    for box in boxes:
+                        part = transfer.map.shows(view.buffer.local, plan.rank, box)
+                        offset = address_of(part) - address_of(view.buffer.local)
+                        sent.append((self.first[key], offset, part.shape, part.strides, part.itemsize, to))
+                        to += part.nbytes
+            landed: dict[Any, list[np.ndarray]] = {}
+            for q, parts in boxes_by_rank(moving, "receives").items():
+                row = receives[q] = np.empty(sum(volume(b) for _, boxes in parts for b in boxes), dtype)
+                landed |= {(key, q): shown for key, shown in shown_boxes(parts, row)}
+            for key, _, transfer in moving:
+                arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
             if sends or receives:
                 exchanges.append((sends, receives))
-                marks.append(transfer.marked(view.dtype))
+                marks.append(together([transfer.marked(dtype) for _, _, transfer in moving]))
         large = any(v.nbytes > EAGER_BYTES for parts in arrived.values() for v in parts)
         inner = plan.slabs if large else [plan.inner_box]
         boxes = [self._box(box, arrived) for box in [*inner, *plan.edges]]

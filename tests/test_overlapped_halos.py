@@ -1,0 +1,76 @@
+"""Stencils of several operands and dtypes, whose halos travel together, have NumPy's values."""
+
+import numpy as np
+import pytest
+from threadranks import on_ranks
+from ways import running
+
+import mirabelle as mb
+
+DTYPES = ["f8", "f4", "i4", "c16", "i8", "u1"]
+
+
+def program(seed):
+    """Operands and statements: each writes the inner part of an array from shifted parts of others."""
+    r = np.random.default_rng(seed)
+    shape = (
+        (int(r.integers(40, 60)),) if r.random() < 0.5 else (int(r.integers(24, 40)), int(r.integers(6, 12)))
+    )
+    kinds = r.choice(DTYPES, int(r.integers(1, 4)))
+    arrays = [(np.arange(np.prod(shape)).reshape(shape) % 23 + k).astype(t) for k, t in enumerate(kinds)]
+    statements = []
+    for _ in range(3):
+        terms = []
+        for _ in range(int(r.integers(1, 5))):
+            k = int(r.integers(len(arrays)))
+            shift = [int(r.integers(-2, 3)) for _ in shape]
+            part = ", ".join(f"{2 + s}:{n - 2 + s}" for s, n in zip(shift, shape, strict=True))
+            terms.append(f"{r.choice(['', '0.5 * ', '2 * '])}a[{k}][{part}]")
+        inner = ", ".join(f"2:{n - 2}" for n in shape)
+        made = " + ".join(terms)
+        if r.random() < 0.5:
+            statements.append(f"out[{inner}] = xp.real({made})")
+        else:
+            statements.append(f"out = out + xp.pad(xp.real({made}), 2) * 0.25")
+    return arrays, statements
+
+
+def ran(xp, arrays, out, statements, turns):
+    for _ in range(turns):
+        for s in statements:
+            here = {"xp": xp, "a": arrays, "out": out}
+            exec(s, here)
+            out = here["out"]
+    return out
+
+
+@pytest.mark.parametrize("way", ["cold", "hot"])
+@pytest.mark.parametrize("inner", ["HostArray", "CuArray"])
+@pytest.mark.parametrize("seed", range(12))
+def test_operands_of_several_dtypes(seed, inner, way):
+    arrays, statements = program(seed)
+    turns = 4 if inner == "HostArray" else 1
+    expected = ran(np, arrays, np.zeros(arrays[0].shape), statements, turns)
+    family = mb.DArray[getattr(mb, inner)]
+
+    def on_rank(comm):
+        mine = [family(x, comm=comm) for x in arrays]
+        out = family(np.zeros(arrays[0].shape), comm=comm)
+        return mb.to_numpy(ran(mb, mine, out, statements, turns))
+
+    with running(way), mb.settings.changed(overlap_size=0, immediate_size=(0, 1 << 20)[seed % 2]):
+        for found in on_ranks(2 + seed % 3, on_rank):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_halos_of_several_operands_are_one_message_to_each_neighbour():
+    def on_rank(comm):
+        a, b = (mb.DArray[mb.HostArray](np.arange(60.0) + k, comm=comm) for k in range(2))
+        out = mb.zeros_like(a)
+        for _ in range(3):  # (the second time it is known again)
+            with mb.count() as c:
+                out[1:-1] = a[2:] + a[:-2] + b[2:] * b[:-2]
+        return c.messages, c.bytes_sent
+
+    with mb.settings.changed(overlap_size=0):
+        assert on_ranks(3, on_rank) == [(1, 16), (2, 32), (1, 16)]

@@ -11,7 +11,7 @@ import functools
 import operator
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -157,9 +157,11 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
             self.flags.writeable = write
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object: a 0-d array has no length. Read it with float(x).")
-        return self.shape[0]
+        shape = self.shape
+        return shape[0] if shape else self._refuse_length()
+
+    def _refuse_length(self) -> NoReturn:
+        raise TypeError("len() of unsized object: a 0-d array has no length. Read it with float(x).")
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The functions for arrays like this one: those that make arrays make them where it is."""

@@ -127,6 +127,10 @@ class DenseArray(OfDtype[D], KeptTypes, _native.Handle):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self._node.shape
 
+    if not TYPE_CHECKING:  # (in C, at NumPy's cost)
+        __len__ = _native.Handle.__len__
+        size = _native.Handle.size
+
     def _is_number(self) -> bool:
         return not hasattr(self, "_constructed")
 

@@ -554,9 +554,8 @@ def power_method(base: type, exponent: type) -> Any:
         return build
 
     def power(x: Any, n: int) -> Any:
-        # A literal small power is multiplications: faster, and as exact as pow.
-        if n == 2:
-            return verbs.square.operator(x)
+        # A literal small power is multiplications: faster, and as exact as pow. (A square is one before
+        # this is called.)
         if kind == "b" and n >= 0:
             return build(x, n)
         if n == 3 and products:
@@ -572,7 +571,7 @@ def power_method(base: type, exponent: type) -> Any:
             return verbs.reciprocal(x)
         return build(x, n)
 
-    return power
+    return native.in_c.Power(verbs.square.operator, power)
 
 
 @verbs.clip.method

@@ -68,6 +68,14 @@ def _is_root(x: Any, exponent: Any) -> bool:
     return type(exponent) is float and exponent == 0.5 and x.dtype.kind in "fc"
 
 
+def _power(x: Any, exponent: Any, /) -> Any:
+    return verbs.pow.operator(x, exponent)
+
+
+def _to_half(x: Any, exponent: float, /) -> Any:
+    return verbs.sqrt(x) if _is_root(x, exponent) else verbs.pow.operator(x, exponent)
+
+
 class Operators:
     """The operators, for `AbstractArray`."""
 
@@ -162,10 +170,7 @@ class Operators:
         __irshift__ = _inplace(verbs.bitwise_right_shift)
         __imatmul__ = _inplace(verbs.matmul)
 
-        def __pow__(self, other: Any, /) -> Any:
-            if type(other) is float and _is_root(self, other):
-                return verbs.sqrt(self)
-            return verbs.pow.operator(self, other)
+        __pow__ = native.operator(verbs.pow.core.operator_table, _power, 2, False, _to_half)
 
         def __ipow__(self, other: Any, /) -> Any:
             if _is_root(self, other) and (self.ndim or not self._is_number()):

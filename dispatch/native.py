@@ -49,7 +49,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 23
+VERSION = 24
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "
@@ -101,12 +101,13 @@ tell = in_c.tell
 forget = in_c.forget
 
 
-def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> Any:
+def operator(table: Any, function: Any, arity: int, swapped: bool = False, *halves: Any) -> Any:
     """A generic function as arrays' operators call it: the function itself, or a quicker way to its table.
 
-    A swapped one is given to take its operands the other way round.
+    A swapped one is given to take its operands the other way round; `halves` is called in its place where
+    the second operand is the number 0.5.
     """
-    return function if arity > 3 else in_c.Operator(table, function, arity, swapped)
+    return function if arity > 3 else in_c.Operator(table, function, arity, swapped, *halves)
 
 
 # (What is measured at import is measured of trees.)

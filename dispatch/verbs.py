@@ -1196,6 +1196,9 @@ UFUNCS |= {np.matmul: matmul, np.degrees: UFUNCS[np.rad2deg], np.radians: UFUNCS
 # What answers the operators, for those of one and of two operands.
 UFUNC_OPERATORS = {ufunc: verb.operator for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}
 # Likewise for NumPy's functions that are no ufuncs, of arrays of ours alone.
-FUNCTION_OPERATORS: dict[Any, Any] = {np.dot: native.operator(dot.core.table, dot, 2)}
+FUNCTION_OPERATORS: dict[Any, Any] = {
+    np.dot: native.operator(dot.core.table, dot, 2),
+    np.where: native.operator(where.core.table, where, 3),
+}
 # What is called for others of NumPy's functions, by function and type that is asked (`arraytypes/interop.py`).
 ADAPTED: dict[tuple[Any, type], Any] = {}

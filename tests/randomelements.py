@@ -29,11 +29,15 @@ ERRORS = (
 )
 OPERATORS = ["+", "-", "*", "/", "+", "-", "*", "%", "&", "|", "^", "<<", ">>"]
 AUGMENTED = ["+", "-", "*", "/", "+", "-", "*", "&", "|", "^", "<<", ">>"]
+POWERS = ["2", "2", "0.5", "1", "0", "2.0", "True", "np.int64(2)", "-1"]
 NUMBERS = ["1", "2", "0.5", "3", "-1", "2.0", "np.float64(1.5)", "True", "300", "1j", "np.float32(2)"]
 COMPARED = ["<", "<=", ">", ">=", "==", "!="]
 FUNCTIONS = ["np.sqrt({})", "abs({})", "-{}", "np.exp({} * 0)", "np.maximum({}, {})", "np.square({})",
              "np.minimum({}, {})", "np.add({}, {})", "~{}", "np.sum({})", "np.dot({}, {})", "np.flip({})",
-             "np.where({} > {}, {}, 0)", "np.max({})", "np.multiply({}, {})", "max({}, {})", "min({}, {})",
+             "np.where({} > {}, {}, 0)", "np.max({})", "np.where({} > {}, {}, {})",
+             "np.where({} < 1, {}, 2.0)",
+             "np.min({})", "np.sum({} > {})", "({}).max()", "np.where({}, {}, {})",
+             "np.multiply({}, {})", "max({}, {})", "min({}, {})",
              "float({})", "int({})", "bool({})", "np.outer({}, {})", "np.mean({})", "({}).sum()"]  # fmt: skip
 # What differs knowingly, in words of either's error: an array of one element is none for NumPy's elements,
 # infinity no integer, and a number that is complex no real one.
@@ -66,6 +70,7 @@ class Elements:
             "c": drawn(dtypes[2], N, N),
             "k": rng.integers(0, M, N).astype(d.choice(["i8", "i4", "u1"])),
         }
+        self.beside = drawn(d.choice([*dtypes, "f8"]), N, M)
         self.vectors, self.tables, self.numbers = ["a", "k"], ["b", "c"], []
         self.lines = [self.statement() for _ in range(d.randint(6, 22))]
 
@@ -109,9 +114,18 @@ class Elements:
             return f"{d.choice(self.tables)}[{self.slice()}, {self.slice()}]"
         return f"{d.choice(self.tables)}[{self.index()}]"
 
+    def numpys(self):
+        """What shows memory of NumPy's: an array beside ours, of doubles or of ours' dtype."""
+        d = self.dice
+        if d.random() < 0.5:
+            return d.choice(["n", "n[:3]", "n[1:]", "n[::-1]", "n[2]", "m[1]", "m[:, 2]", "m[:3, 1]"])
+        return d.choice([f"m[{self.slice()}, {self.slice()}]", f"m[:, {self.slice()}]", f"n[{self.slice()}]"])
+
     def value(self, depth=0):
         d = self.dice
         way = d.random()
+        if way < 0.06:
+            return self.numpys()
         if way < 0.25:
             return self.element()
         if way < 0.35 and self.numbers:
@@ -124,6 +138,9 @@ class Elements:
             )
         if way < 0.62:
             return d.choice(self.vectors)
+        if way < 0.66:
+            base, power = self.value(depth + 1), d.choice(POWERS)  # (of no truth values, and roots of reals)
+            return f"(abs({base}) ** 0.5)" if power == "0.5" else f"(({base} * 1) ** {power})"
         if way < 0.85:
             return f"({self.value(depth + 1)} {d.choice(OPERATORS)} {self.value(depth + 1)})"
         if way < 0.92:
@@ -179,12 +196,16 @@ class Elements:
                 f"n[{d.randint(0, M - 1)}] = {self.element()}",
                 f"n[:3] = {self.part()}",
                 f"s0 = n[1] * {self.element()}",
+                f"{self.numpys()} {d.choice(AUGMENTED)}= {self.value()}",
+                f"{self.numpys()} = {self.value()}",
+                f"kept.append((len({self.part()}), {self.part()}.size, {self.value()} * 1))",
+                f"for i in range({M}): m[i, :3] = {self.part()}; {self.part()} = m[i, :3] * {self.part()}",
             ]
         )
 
     def names(self, make):
         found = {name: make(x) for name, x in self.arrays.items()}
-        return {**found, "np": np, "kept": [], "n": np.zeros(M)}
+        return {**found, "np": np, "kept": [], "n": np.zeros(M), "m": self.beside.copy()}
 
 
 def ran(line, names):
@@ -199,14 +220,14 @@ def ran(line, names):
 def plain(x):
     if isinstance(x, mb.AbstractArray):
         return mb.to_numpy(x)
-    if isinstance(x, list):
+    if isinstance(x, (list, tuple)):
         return [plain(y) for y in x]
     return x
 
 
 def alike(x, y):
-    if isinstance(x, list):
-        return isinstance(y, list) and len(x) == len(y) and all(map(alike, x, y))
+    if isinstance(x, (list, tuple)):
+        return isinstance(y, (list, tuple)) and len(x) == len(y) and all(map(alike, x, y))
     x, y = np.asarray(x), np.asarray(y)
     return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
 

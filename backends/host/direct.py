@@ -164,6 +164,8 @@ def value_reader(t: Any, dtype: np.dtype) -> Any:
         return _as_it_is if dtype.kind in "fc" or (t is int and dtype.kind in "iu") else None
     if issubclass(t, np.generic):
         return _as_it_is if np.dtype(t) == dtype else None
+    if t is np.ndarray:
+        return functools.partial(_numpys, dtype)
     if issubclass(t, HostArray):
         if len(t.parameters) < 2 or not np.can_cast(t.parameters[0], dtype, "safe"):
             return None
@@ -177,6 +179,10 @@ def value_reader(t: Any, dtype: np.dtype) -> Any:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _numpys(dtype: np.dtype, value: Any) -> Any:
+    return value if value.dtype == dtype else None
 
 
 def _computed(value: Any) -> Any:
@@ -208,6 +214,7 @@ def _seen(value: Any) -> Any:
 
 # How dispatch/csrc/statements.c reads values: a tree, a number, what a View right around memory shows.
 _KINDS = {_computed: 0, _as_it_is: 1, _seen: 2}
+_NUMPYS = 3
 # What `assign` writes to, in dispatch/csrc/assigning.c.
 _PART, _WHOLE = 1, 2
 
@@ -407,7 +414,7 @@ def _(array: Any, index: type, value: type) -> Any:
             general(x, index, value)
         return None
 
-    kind = _KINDS.get(read)
+    kind = _KINDS.get(read) if value is not np.ndarray else _NUMPYS
     times = 8 if kind == 0 else 1  # (as dispatch/csrc/assigning.c passes them on)
     if kind is None or (kind == 0 and not may_come_back) or (kind == 2 and not plain(array)):
         return setitem

@@ -3,7 +3,7 @@
 
 #include "native.h"
 
-enum { TREE, PLAIN_NUMBER, VIEW };
+enum { TREE, PLAIN_NUMBER, VIEW, NUMPYS };
 enum { INDEXED, PART, WHOLE };
 
 typedef struct {
@@ -48,6 +48,8 @@ is_read_only(PyObject *x)
 static PyObject *
 memory_behind(int kind, PyObject *value)
 {
+    if (kind == NUMPYS)
+        return IS_ARRAY(value) ? value : NULL;
     PyObject *whole = kind == VIEW ? SLOT(value, state.view_parent) : value;
     PyObject *node = whole == NULL ? NULL : VERSION_OF(whole);
     if (node != NULL && IS_NODE(node))
@@ -218,6 +220,9 @@ set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     }
     else if (self->kind == VIEW)
         done = of_itself(x, index, value);
+    else if (!IS_ARRAY(value) || !IS_LEAF(VERSION_OF(x)) ||
+             DTYPE((PyArrayObject *)value) != ((Leaf *)VERSION_OF(x))->dtype)
+        return 0; /* (what NumPy converts is for Python to look at) */
     int ready = done ? 0 : self->kind != TREE ? 1 : compute(self, value);
     if (ready)
         done = ready < 0 ? -1 : put(self, x, index, value);

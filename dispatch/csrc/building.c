@@ -223,8 +223,8 @@ are_alike(const Part *a, const Part *b)
            same_lengths(a->strides, b->strides, a->nd);
 }
 
-static Py_ssize_t
-size_of(const Part *part)
+Py_ssize_t
+part_size(const Part *part)
 {
     Py_ssize_t n = 1;
     for (int d = 0; d < part->nd; d++)
@@ -232,11 +232,21 @@ size_of(const Part *part)
     return n;
 }
 
-/* The lengths to which parts are stretched: how many dimensions, or -1 where they do not fit. */
-static int
+PyArrayObject *
+part_of(PyObject *x, Part *part)
+{
+    PyObject *shape;
+    if (!IS_ARRAY(x))
+        return part_in_memory(x, part, &shape);
+    return resolve_index(Py_Ellipsis, (PyArrayObject *)x, part) ? (PyArrayObject *)x : NULL;
+}
+
+int
 common_lengths(const Part *parts, int n, npy_intp *dims)
 {
-    int nd = n > 1 && parts[1].nd > parts[0].nd ? parts[1].nd : parts[0].nd;
+    int nd = parts[0].nd;
+    for (int i = 1; i < n; i++)
+        nd = parts[i].nd > nd ? parts[i].nd : nd;
     for (int d = 0; d < nd; d++) {
         dims[d] = 1;
         for (int i = 0; i < n; i++) {
@@ -270,17 +280,26 @@ few_in_memory(Builder *self, PyObject *const *args, Part *parts, char (*numbers)
         PyArrayObject *memory = self->kinds[i] == VERSION ? whole_in_memory(args[i], part, &shapes[i])
                                 : self->kinds[i] == SHOWN ? part_in_memory(args[i], part, &shapes[i])
                                                           : NULL;
-        if (memory == NULL || PyArray_DESCR(memory) != self->loop.ins[i] || !PyArray_ISALIGNED(memory))
+        if (memory == NULL || !PyArray_ISALIGNED(memory))
             return -1;
+        int other = PyArray_DESCR(memory) != self->loop.ins[i];
         if (part->nd == 0) {
             *read += i && parts[0].data == part->data ? 0 : PyArray_ITEMSIZE(memory);
+            if (other && !convert_number(part->data, PyArray_DESCR(memory), numbers[i], self->loop.ins[i]))
+                return -1;
+            part->data = other ? numbers[i] : part->data;
             continue;
         }
+        if (other)
+            return -1;
         axes += part->nd;
-        Py_ssize_t size = size_of(part);
+        Py_ssize_t size = part_size(part);
         if (size > state.immediate)
             return -1;
-        *read += i && shapes[0] != NULL && are_alike(&parts[0], part) ? 0 : size * PyArray_ITEMSIZE(memory);
+        int again = 0;
+        for (int k = 0; k < i; k++)
+            again |= shapes[k] != NULL && are_alike(&parts[k], part);
+        *read += again ? 0 : size * PyArray_ITEMSIZE(memory);
     }
     return axes;
 }
@@ -290,9 +309,9 @@ few_in_memory(Builder *self, PyObject *const *args, Part *parts, char (*numbers)
 static PyObject *
 of_few(Builder *self, PyObject *const *args)
 {
-    PyObject *shapes[2] = {NULL, NULL}, *shape = NULL;
-    Part parts[2];
-    char numbers[2][NUMBER_SIZE];
+    PyObject *shapes[MOST] = {NULL}, *shape = NULL;
+    Part parts[MOST];
+    char numbers[MOST][NUMBER_SIZE];
     const Loop *loop = &self->loop;
     Py_ssize_t read = 0;
     int n = self->arity;
@@ -303,9 +322,10 @@ of_few(Builder *self, PyObject *const *args)
     if (axes < 0)
         return NULL;
     if (axes == 0) {
-        char number[NUMBER_SIZE], *from[] = {parts[0].data, parts[n - 1].data};
+        char number[NUMBER_SIZE], *from[MOST] = {parts[0].data, parts[n - 1].data, parts[n - 1].data};
         if (!calculate(self->operation, loop->ins[0], from[0], from[1], number)) {
-            npy_intp none[] = {0, 0};
+            npy_intp none[MOST] = {0};
+            from[1] = parts[n > 1].data;
             run_loop(loop, n, from, none, number, PyDataType_ELSIZE(loop->out), 1);
             if (PyErr_Occurred())
                 return left_to_python(), NULL;
@@ -360,7 +380,7 @@ built_over(PyObject *callable, PyObject *const *args, Leaf *leaf, PyObject *assi
         return may < 0 ? -1 : 0;
     leaf->writes++;
     Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
-    count_launch(read, size_of(&parts[0]) * PyArray_ITEMSIZE(memory));
+    count_launch(read, part_size(&parts[0]) * PyArray_ITEMSIZE(memory));
     return 1;
 }
 
@@ -485,7 +505,9 @@ builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self->operation = -1;
     PyObject *ins = PyObject_GetAttrString(sig, "ins"), *out = PyObject_GetAttrString(sig, "out");
     if (ins != NULL && out != NULL && PyTuple_CheckExact(ins) && PyTuple_GET_SIZE(ins) == self->arity)
-        find_loop(self->function, &PyTuple_GET_ITEM(ins, 0), self->arity, out, &self->loop);
+        (self->arity == MOST && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "where") == 0)
+            ? find_choice(&PyTuple_GET_ITEM(ins, 0), out, &self->loop)
+            : find_loop(self->function, &PyTuple_GET_ITEM(ins, 0), self->arity, out, &self->loop);
     Py_XDECREF(ins); /* (the sig keeps them) */
     Py_XDECREF(out);
     if (PyErr_Occurred()) {

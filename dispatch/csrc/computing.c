@@ -313,9 +313,8 @@ reduce_array(Reduced *reduced, PyObject *array)
     if (reduced->value != Py_None) /* (another thread has just computed it) */
         return;
     PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *out = NULL;
-    if (ufunc != NULL && operation_of(ufunc) == ADD && reduced->dtype == state.float64 &&
-        PyTuple_GET_SIZE(reduced->axes) == PyArray_NDIM((PyArrayObject *)array))
-        out = summed((PyArrayObject *)array, (int)PyTuple_GET_SIZE(reduced->shape));
+    if (ufunc != NULL && PyTuple_GET_SIZE(reduced->axes) == PyArray_NDIM((PyArrayObject *)array))
+        out = reduced_whole(ufunc, (PyArrayObject *)array, reduced->dtype, (int)PyTuple_GET_SIZE(reduced->shape));
     if (ufunc != NULL && out == NULL) {
         PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), Py_None, Py_None, Py_NewRef(reduced->keepdims)};
         PyObject *context = hush();

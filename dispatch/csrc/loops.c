@@ -47,11 +47,58 @@ find_loop(PyObject *function, PyObject *const *ins, int n, PyObject *out, Loop *
     return loop->call != NULL;
 }
 
+/* Elements of one of two arrays each, as a truth value says. */
+#define CHOOSE(type) \
+    for (npy_intp i = 0; i < *length; i++, c += steps[0], x += steps[1], y += steps[2], z += steps[3]) \
+        *(type *)z = *c ? *(const type *)x : *(const type *)y; \
+    return;
+
+typedef struct {
+    uint64_t parts[2];
+} Wide;
+
+static void
+choose(char **at, npy_intp const *length, npy_intp const *steps, void *size)
+{
+    const char *c = at[0], *x = at[1], *y = at[2];
+    char *z = at[3];
+    switch ((uintptr_t)size) {
+    case 1: CHOOSE(uint8_t)
+    case 2: CHOOSE(uint16_t)
+    case 4: CHOOSE(uint32_t)
+    case 8: CHOOSE(uint64_t)
+    case 16: CHOOSE(Wide)
+    }
+}
+
+int
+find_choice(PyObject *const *ins, PyObject *out, Loop *loop)
+{
+    if (!PyArray_DescrCheck(out) || ins[0] != state.boolean || ins[1] != out || ins[2] != out)
+        return 0;
+    PyArray_Descr *dtype = (PyArray_Descr *)out;
+    npy_intp size = PyDataType_ELSIZE(dtype);
+    if (!(PyTypeNum_ISNUMBER(dtype->type_num) || PyTypeNum_ISBOOL(dtype->type_num)) || size > NUMBER_SIZE ||
+        size & (size - 1) || !PyArray_ISNBO(dtype->byteorder))
+        return 0;
+    for (int i = 0; i < 3; i++)
+        loop->ins[i] = (PyArray_Descr *)ins[i];
+    loop->out = dtype;
+    loop->call = choose;
+    loop->data = (void *)(uintptr_t)size;
+    loop->exact = 1;
+    return 1;
+}
+
 void
 run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps, char *out, npy_intp step, npy_intp length)
 {
-    char *at[3] = {from[0], n > 1 ? from[1] : out, out};
-    npy_intp by[3] = {steps[0], n > 1 ? steps[1] : step, step};
+    char *at[4];
+    npy_intp by[4];
+    for (int i = 0; i < 4; i++) {
+        at[i] = i < n ? from[i] : out;
+        by[i] = i < n ? steps[i] : step;
+    }
     loop->call(at, &length, by, loop->data);
 }
 
@@ -138,19 +185,52 @@ pairwise_sum(const double *a, Py_ssize_t n)
     return sum;
 }
 
+/* The largest or smallest of some elements, as NumPy's loop finds it: from the first on. */
+static void
+extreme(const Loop *loop, const char *from, Py_ssize_t n, char *out)
+{
+    npy_intp size = PyDataType_ELSIZE(loop->out), by[3] = {0, size, 0}, rest = n - 1;
+    char *at[3] = {out, (char *)from + size, out};
+    memcpy(out, from, (size_t)size);
+    if (rest > 0)
+        loop->call(at, &rest, by, loop->data);
+}
+
 PyObject *
-summed(PyArrayObject *a, int nd)
+reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd)
 {
     npy_intp ones[DIMENSIONS];
-    PyObject *out = NULL;
+    Py_ssize_t n = elements(a);
+    int sum = operation_of(function) == ADD, doubles = dtype == state.float64;
+    Loop loop = {NULL};
+    if (DTYPE(a) != dtype || PyArray_NDIM(a) == 0 || n < 1 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) ||
+        strcmp(Py_TYPE(function)->tp_name, "numpy.ufunc") != 0)
+        return NULL;
+    if (sum && !doubles && (!PyArray_ISINTEGER(a) || PyArray_ITEMSIZE(a) != 8 || !PyArray_ISNOTSWAPPED(a)))
+        return NULL;
+    if (!sum) {
+        const char *name = ((const PyUFuncObject *)function)->name;
+        PyObject *ins[] = {dtype, dtype};
+        if (name == NULL || (strcmp(name, "maximum") != 0 && strcmp(name, "minimum") != 0) ||
+            !find_loop(function, ins, 2, dtype, &loop))
+            return NULL;
+    }
     for (int d = 0; d < nd; d++)
         ones[d] = 1;
-    if (DTYPE(a) == state.float64 && PyArray_NDIM(a) > 0 && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a))
-        out = PyArray_SimpleNew(nd, ones, NPY_DOUBLE);
-    if (out != NULL)
-        *(double *)PyArray_BYTES((PyArrayObject *)out) = 0.0 + pairwise_sum((const double *)PyArray_BYTES(a), elements(a));
-    PyErr_Clear();
-    return out;
+    PyArrayObject *out = fresh(nd, ones, PyArray_TYPE(a));
+    if (out == NULL)
+        return NULL;
+    if (!sum)
+        extreme(&loop, PyArray_BYTES(a), n, PyArray_BYTES(out));
+    else if (doubles)
+        *(double *)PyArray_BYTES(out) = 0.0 + pairwise_sum((const double *)PyArray_BYTES(a), n);
+    else {
+        uint64_t total = 0;
+        for (Py_ssize_t i = 0; i < n; i++)
+            total += ((const uint64_t *)PyArray_BYTES(a))[i];
+        *(uint64_t *)PyArray_BYTES(out) = total;
+    }
+    return (PyObject *)out;
 }
 
 PyObject *
@@ -234,7 +314,7 @@ lies_together(const Part *part, Py_ssize_t step)
 
 /* How an operation steps through parts that are stretched to some lengths. */
 typedef struct {
-    npy_intp along[2][DIMENSIONS];
+    npy_intp along[3][DIMENSIONS];
     /* Do all lie side by side, or are one number? Does any that is not stretched; does one run down columns? */
     int together, rows, columns;
 } Steps;
@@ -263,9 +343,11 @@ find_steps(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *d
 static void
 run_steps(const Loop *loop, int n, const Part *parts, const Steps *steps, const Part *out)
 {
-    npy_intp at[DIMENSIONS] = {0}, by[2] = {0, 0}, rows = 1, length = out->dims[out->nd - 1];
+    npy_intp at[DIMENSIONS] = {0}, by[3] = {0}, rows = 1, length = out->dims[out->nd - 1];
     Py_ssize_t item = PyDataType_ELSIZE(loop->out);
-    char *from[] = {parts[0].data, parts[n - 1].data}, *to = out->data;
+    char *from[3] = {NULL}, *to = out->data;
+    for (int i = 0; i < n; i++)
+        from[i] = parts[i].data;
     for (int d = 0; d < out->nd - 1; d++)
         rows *= out->dims[d];
     if (steps->together && lies_together(out, item)) {

@@ -6,13 +6,13 @@
 
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type,
-    *onmemory_type;
+    *onmemory_type, *power_type;
 
-#define TYPES 17
+#define TYPES 18
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
                                    &product_spec, &halo_spec,   &converter_spec, &handle_spec, &inplace_spec,
-                                   &onmemory_spec, &follower_spec};
+                                   &onmemory_spec, &follower_spec, &power_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -315,7 +315,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo", "Converter", "Handle", "Inplace", "OnMemory", "Follower"};
+                                       "Product", "Halo", "Converter", "Handle", "Inplace", "OnMemory", "Follower", "Power"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -355,7 +355,8 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 23) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    power_type = types[17];
+    if (PyModule_AddIntConstant(module, "VERSION", 24) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;

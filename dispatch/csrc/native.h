@@ -250,8 +250,14 @@ resolve_index(PyObject *index, PyArrayObject *a, Part *part)
     return resolve_part(index, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_STRIDES(a), PyArray_BYTES(a), part);
 }
 
-/* The number of elements of a shape. */
+/* The number of elements of a shape, and of a part. */
 double shape_size(PyObject *shape);
+Py_ssize_t part_size(const Part *part);
+/* The memory that an array of ours, if it is there, or one of NumPy's shows, and which part of it that is: borrowed, or
+   NULL. */
+PyArrayObject *part_of(PyObject *x, Part *part);
+/* The lengths to which one to three parts are stretched: how many dimensions, or -1 where they do not fit. */
+int common_lengths(const Part *parts, int n, npy_intp *dims);
 /* What an operation on arrays makes; one that nothing else holds has so many `references`. */
 PyObject *built(PyObject *builder, PyObject *const *args, Py_ssize_t n, Py_ssize_t references);
 /* One on few elements in memory, into the part of a leaf that its first operand shows, if nobody else reads that and
@@ -343,13 +349,16 @@ is_of_one(int op)
 }
 /* Which of them a function is; -1: none. */
 int operation_of(PyObject *function);
-/* The sum of all doubles of an array, as an array of so many dimensions: likewise. */
-PyObject *summed(PyArrayObject *a, int nd);
+/* The sum of all doubles, or integers of eight bytes, of an array, or the largest or smallest element, as an array of so
+   many dimensions: likewise. */
+PyObject *reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd);
 /* scalars.c: a number of Python's as one of a dtype that takes it as it is: 1, or 0. One of the operations on two numbers of
    a dtype, which lie at `a` and `b`: 2 a truth value, 1 a number, 0 where NumPy is to do it. The same of numbers of which
    at least one is an array without axes: a new reference to such; NULL, without an error, likewise. */
 #define NUMBER_SIZE 16
 int as_number(PyObject *x, const PyArray_Descr *dtype, void *value);
+/* A number of one dtype as one of another that all of its numbers fit in: 1, or 0 where NumPy is to convert it. */
+int convert_number(const void *from, const PyArray_Descr *source, void *to, const PyArray_Descr *target);
 int calculate(int op, const PyArray_Descr *dtype, const void *a, const void *b, void *result);
 PyObject *calculated(int op, PyObject *const *values, int n);
 /* What NumPy computes an operation with, at definite dtypes: of rows of elements, each so many bytes after the other. Does it
@@ -357,9 +366,11 @@ PyObject *calculated(int op, PyObject *const *values, int n);
 typedef struct {
     void (*call)(char **at, npy_intp const *length, npy_intp const *steps, void *data);
     void *data;
-    PyArray_Descr *ins[2], *out;
+    PyArray_Descr *ins[3], *out;
     int exact;
 } Loop;
+/* That of where(condition, x, y), of dtypes that NumPy gives it: 1, or 0. */
+int find_choice(PyObject *const *ins, PyObject *out, Loop *loop);
 int find_loop(PyObject *function, PyObject *const *ins, int n, PyObject *out, Loop *loop);
 void run_loop(const Loop *loop, int n, char *const *from, const npy_intp *steps, char *out, npy_intp step, npy_intp length);
 /* An operation on parts, stretched to some lengths: a new array of NumPy's; NULL, without an error, where it is to do it. */
@@ -458,9 +469,9 @@ PyObject *bound_method(PyObject *self, PyObject *object, PyObject *type);
 
 extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
     reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec,
-    onmemory_spec, follower_spec;
+    onmemory_spec, follower_spec, power_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type,
-    *product_type, *onmemory_type;
+    *product_type, *onmemory_type, *power_type;
 
 /* addresses.c: functions of the module. */
 extern PyMethodDef address_methods[];

@@ -15,6 +15,8 @@ typedef struct {
     PyTypeObject *type;
     PyObject *dtype;
     int nd, kind;
+    /* What NumPy computed the last one with, of two dtypes. */
+    Loop loop;
 } OnMemory;
 
 /* The number of elements of an operand: -1 if it is none. */
@@ -98,6 +100,62 @@ as_ours(OnMemory *self, PyArrayObject *array)
     return leaf == NULL ? NULL : new_handle(self->type, (PyObject *)leaf);
 }
 
+/* Is it a dtype of NumPy's that stays? */
+static int
+stays(PyArray_Descr *dtype)
+{
+    PyArray_Descr *own = PyArray_DescrFromType(dtype->type_num);
+    Py_XDECREF(own);
+    return own == dtype;
+}
+
+/* Find what NumPy computes such operands with, which gave this result. */
+static void
+remember_loop(OnMemory *self, PyArrayObject *a, PyArrayObject *b, PyArrayObject *out)
+{
+    PyObject *ins[] = {DTYPE(a), DTYPE(b)};
+    if (self->loop.call != NULL && self->loop.ins[0] == PyArray_DESCR(a) && self->loop.ins[1] == PyArray_DESCR(b))
+        return;
+    self->loop.call = NULL;
+    if (stays(PyArray_DESCR(a)) && stays(PyArray_DESCR(b)) && stays(PyArray_DESCR(out)))
+        find_loop(self->function, ins, 2, DTYPE(out), &self->loop);
+}
+
+/* An operation on few elements that are in memory, by that: an array of NumPy's, the one it goes `into` if there is one;
+   NULL, without an error, where NumPy is to find it. */
+static PyObject *
+by_loop(OnMemory *self, PyObject *const *args, PyObject *into, Py_ssize_t *read)
+{
+    Part parts[2], to;
+    npy_intp dims[DIMENSIONS];
+    const Loop *loop = &self->loop;
+    PyObject *out = NULL;
+    if (self->kind != ELEMENTWISE || loop->call == NULL || state.immediate < 1)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        PyArrayObject *memory = part_of(args[i], &parts[i]);
+        if (memory == NULL || PyArray_DESCR(memory) != loop->ins[i] || !PyArray_ISALIGNED(memory))
+            return NULL;
+        *read += part_size(&parts[i]) * PyArray_ITEMSIZE(memory);
+    }
+    int nd = common_lengths(parts, 2, dims);
+    if (nd < 1)
+        return NULL;
+    if (into == NULL)
+        out = looped(loop, 2, parts, nd, dims);
+    else {
+        PyArrayObject *target = (PyArrayObject *)into;
+        if (PyArray_DESCR(target) == loop->out && PyArray_ISBEHAVED(target) && resolve_index(Py_Ellipsis, target, &to) &&
+            looped_into(loop, 2, parts, &to))
+            out = Py_NewRef(into);
+    }
+    if (PyErr_Occurred()) {
+        Py_CLEAR(out);
+        PyErr_Clear();
+    }
+    return out;
+}
+
 /* NumPy's function of two arrays, into a third if there is one: a new reference, or NULL with an error. */
 static PyObject *
 called(OnMemory *self, PyArrayObject *a, PyArrayObject *b, PyObject *into)
@@ -108,32 +166,52 @@ called(OnMemory *self, PyArrayObject *a, PyArrayObject *b, PyObject *into)
     return out;
 }
 
+/* What was computed, as ours unless it is the array that it was to go into (it is taken over). */
+static PyObject *
+given(OnMemory *self, PyObject *out, PyObject *into, Py_ssize_t read)
+{
+    if (out != NULL && !IS_ARRAY(out))
+        Py_SETREF(out, PyObject_CallOneArg(state.asarray, out));
+    if (out == NULL || !IS_ARRAY(out)) {
+        Py_XDECREF(out);
+        return NULL;
+    }
+    Py_ssize_t written = PyArray_NBYTES((PyArrayObject *)out);
+    if (out != into)
+        Py_SETREF(out, as_ours(self, (PyArrayObject *)out));
+    if (out != NULL)
+        count_launch(read, written);
+    return out;
+}
+
 PyObject *
 on_memory(PyObject *callable, PyObject *const *args, PyObject *into)
 {
     OnMemory *self = (OnMemory *)callable;
     PyObject *made = NULL, *out = NULL;
+    Py_ssize_t read = 0;
     /* (To ask Python whether methods changed lets others run.) */
-    if (!unobserved() || !unchanged() || !are_few(self, args[0], args[1]))
+    if (!unobserved() || !unchanged())
+        return NULL;
+    out = by_loop(self, args, into, &read);
+    if (out != NULL) {
+        made = given(self, out, into, read);
+        if (made == NULL)
+            left_to_python();
+        return made;
+    }
+    if (!are_few(self, args[0], args[1]))
         return NULL;
     PyArrayObject *a = operand_memory(args[0]), *b = a == NULL ? NULL : operand_memory(args[1]);
     if (b != NULL && self->kind == PICKED && picked_few(a, b))
         out = PyObject_GetItem((PyObject *)a, (PyObject *)b);
-    else if (b != NULL && self->kind == ELEMENTWISE)
+    else if (b != NULL && self->kind == ELEMENTWISE) {
         out = called(self, a, b, into);
-    if (out == into && into != NULL) {
-        made = out;
-        out = NULL;
-        count_launch(PyArray_NBYTES(a) + PyArray_NBYTES(b), PyArray_NBYTES((PyArrayObject *)into));
+        if (out != NULL && IS_ARRAY(out))
+            remember_loop(self, a, b, (PyArrayObject *)out);
     }
-    if (out != NULL && !IS_ARRAY(out))
-        Py_SETREF(out, PyObject_CallOneArg(state.asarray, out));
-    if (out != NULL && IS_ARRAY(out)) {
-        made = as_ours(self, (PyArrayObject *)out);
-        if (made != NULL)
-            count_launch(PyArray_NBYTES(a) + PyArray_NBYTES(b), PyArray_NBYTES((PyArrayObject *)out));
-    }
-    Py_XDECREF(out);
+    if (out != NULL)
+        made = given(self, out, into, PyArray_NBYTES(a) + PyArray_NBYTES(b));
     Py_XDECREF(a);
     Py_XDECREF(b);
     if (made == NULL)

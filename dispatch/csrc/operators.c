@@ -16,8 +16,9 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    /* The table of a generic function (dispatch/generic.py), and the function written in Python. */
-    PyObject *table, *function;
+    /* The table of a generic function (dispatch/generic.py), and the function written in Python; what is called instead
+       where the second operand is a half: x ** 0.5. */
+    PyObject *table, *function, *halves;
     /* A swapped one is what the second operand is asked: `__radd__`. */
     int arity, swapped;
     Entry entries[ENTRIES];
@@ -44,7 +45,7 @@ look_up(Operator *self, Entry *entry, PyTypeObject *const *types)
     if (call == NULL)
         return -1;
     int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type ||
-               Py_TYPE(call) == product_type || Py_TYPE(call) == onmemory_type;
+               Py_TYPE(call) == product_type || Py_TYPE(call) == onmemory_type || Py_TYPE(call) == power_type;
     /* (To let go of what was there may let others run, who look at the entry: it is whole by then.) */
     Entry old = *entry;
     for (int i = 0; i < self->arity; i++)
@@ -110,6 +111,21 @@ sets_in_c(PyObject *operator, PyTypeObject *x, PyTypeObject *value)
     return entry != NULL && Py_TYPE(entry->call) == setter_type;
 }
 
+/* x ** n of arrays of one type, n of Python's: a square where it is 2, all else is Python's. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* The operator that squares, and what answers all else. */
+    PyObject *square, *python;
+} Power;
+
+static int
+is_two(PyObject *n)
+{
+    int overflow;
+    return PyLong_CheckExact(n) && PyLong_AsLongAndOverflow(n, &overflow) == 2;
+}
+
 static PyObject *
 operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -123,6 +139,8 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
         turned[1] = args[0];
         operands = turned;
     }
+    if (self->halves != NULL && PyFloat_CheckExact(args[1]) && PyFloat_AS_DOUBLE(args[1]) == 0.5)
+        return PyObject_Vectorcall(self->halves, args, flags, NULL);
     Entry *entry = entry_of(self, operands);
     if (entry == NULL)
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->function, args, flags, NULL);
@@ -135,6 +153,10 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
         result = Py_TYPE(call) == product_type ? multiplied(call, operands) : on_memory(call, operands, NULL);
         known = result != NULL || PyErr_Occurred();
     }
+    else if (Py_TYPE(call) == power_type) {
+        known = is_two(operands[1]);
+        result = known ? PyObject_Vectorcall(((Power *)call)->square, operands, 1, NULL) : NULL;
+    }
     else
         result = PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
     Py_DECREF(call);
@@ -144,11 +166,11 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
 static PyObject *
 operator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *table, *function;
+    PyObject *table, *function, *halves = NULL;
     int arity, swapped = 0;
-    if (!PyArg_ParseTuple(args, "OOi|p", &table, &function, &arity, &swapped))
+    if (!PyArg_ParseTuple(args, "OOi|pO", &table, &function, &arity, &swapped, &halves))
         return NULL;
-    if (arity < 1 || arity > MOST || (swapped && arity != 2)) {
+    if (arity < 1 || arity > MOST || ((swapped || halves != NULL) && arity != 2)) {
         PyErr_SetString(PyExc_ValueError, "An operator has one to three operands.");
         return NULL;
     }
@@ -158,6 +180,7 @@ operator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->vectorcall = operator_vectorcall;
     self->table = Py_NewRef(table);
     self->function = Py_NewRef(function);
+    self->halves = Py_XNewRef(halves);
     self->arity = arity;
     self->swapped = swapped;
     return (PyObject *)self;
@@ -175,6 +198,7 @@ operator_dealloc(Operator *self)
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->table);
     Py_CLEAR(self->function);
+    Py_CLEAR(self->halves);
     for (int e = 0; e < ENTRIES; e++) {
         for (int i = 0; i < MOST; i++)
             Py_CLEAR(self->entries[e].types[i]);
@@ -198,6 +222,43 @@ operator_repr(PyObject *self)
 }
 
 METHOD_TYPE(Operator, operator, {Py_tp_getattro, operator_getattro}, {Py_tp_repr, operator_repr},)
+
+static PyObject *
+power_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Power *self = (Power *)callable;
+    if (names == NULL && PyVectorcall_NARGS(flags) == 2 && is_two(args[1]))
+        return PyObject_Vectorcall(self->square, args, 1, NULL);
+    return PyObject_Vectorcall(self->python, args, flags, names);
+}
+
+/* Power(operator that squares, what answers all else) */
+static PyObject *
+power_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *square, *python;
+    if (!PyArg_ParseTuple(args, "OO", &square, &python))
+        return NULL;
+    Power *self = (Power *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = power_vectorcall;
+    self->square = Py_NewRef(square);
+    self->python = Py_NewRef(python);
+    return (PyObject *)self;
+}
+
+static void
+power_dealloc(Power *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->square);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+CALLABLE_TYPE(Power, power)
 
 /* What NumPy asks of an array that a ufunc is called with, x.__array_ufunc__(ufunc, "__call__", *operands), or another
    of its functions: x.__array_function__(function, types, operands, options). */
@@ -224,7 +285,7 @@ are_known(PyObject *types)
     return n > 0;
 }
 
-/* A function that is no ufunc. What an operator answers is of arrays of ours alone. */
+/* A function that is no ufunc. What an operator answers is of arrays of ours alone, or of numbers to choose from. */
 static PyObject *
 answered(Overrides *self, PyObject *const *args)
 {
@@ -240,7 +301,8 @@ answered(Overrides *self, PyObject *const *args)
     int ours = found != NULL && Py_TYPE(found) == operator_type && ((Operator *)found)->arity == n;
     for (Py_ssize_t i = 0; ours && i < n; i++) {
         PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(operands, i));
-        ours = PyType_IsSubtype(type, state.dense) || PyType_IsSubtype(type, state.wrapper);
+        ours = PyType_IsSubtype(type, state.dense) || PyType_IsSubtype(type, state.wrapper) ||
+               (i > 0 && n == 3 && (type == &PyFloat_Type || type == &PyLong_Type));
     }
     PyObject *result;
     if (ours) {

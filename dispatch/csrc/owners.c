@@ -98,9 +98,56 @@ static PyMemberDef handle_members[] = {
     {NULL},
 };
 
+/* An array's lengths: a new reference to a tuple, or NULL with an error. */
+static PyObject *
+shape_of(PyObject *self)
+{
+    PyObject *version = VERSION_OF(self), *shape;
+    if (version != NULL && IS_LEAF(version) && ((Leaf *)version)->shape != NULL)
+        shape = Py_NewRef(((Leaf *)version)->shape);
+    else
+        shape = PyObject_GetAttrString(self, "shape");
+    if (shape != NULL && !PyTuple_Check(shape)) {
+        Py_CLEAR(shape);
+        PyErr_SetString(PyExc_TypeError, "shape");
+    }
+    return shape;
+}
+
+static Py_ssize_t
+handle_length(PyObject *self)
+{
+    PyObject *shape = shape_of(self);
+    Py_ssize_t n = -1;
+    if (shape != NULL && PyTuple_GET_SIZE(shape) == 0)
+        Py_XDECREF(PyObject_CallMethod(self, "_refuse_length", NULL));
+    else if (shape != NULL)
+        n = PyNumber_AsSsize_t(PyTuple_GET_ITEM(shape, 0), PyExc_OverflowError);
+    Py_XDECREF(shape);
+    return n;
+}
+
+static PyObject *
+handle_size(PyObject *self, void *unused)
+{
+    PyObject *shape = shape_of(self), *n = NULL;
+    if (shape != NULL)
+        n = PyTuple_GET_SIZE(shape) ? Py_NewRef(PyTuple_GET_ITEM(shape, 0)) : PyLong_FromLong(1);
+    for (Py_ssize_t d = 1; n != NULL && d < PyTuple_GET_SIZE(shape); d++)
+        Py_SETREF(n, PyNumber_Multiply(n, PyTuple_GET_ITEM(shape, d)));
+    Py_XDECREF(shape);
+    return n;
+}
+
+static PyGetSetDef handle_getset[] = {
+    {"size", handle_size, NULL, "How many elements there are.", NULL},
+    {NULL},
+};
+
 static PyType_Slot handle_slots[] = {
     {Py_tp_dealloc, handle_dealloc}, {Py_tp_traverse, handle_traverse}, {Py_tp_clear, handle_clear},
-    {Py_tp_members, handle_members}, {Py_tp_setattro, handle_setattro}, {0, NULL},
+    {Py_tp_members, handle_members}, {Py_tp_setattro, handle_setattro}, {Py_sq_length, handle_length},
+    {Py_tp_getset, handle_getset}, {0, NULL},
 };
 
 PyType_Spec handle_spec = {

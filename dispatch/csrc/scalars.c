@@ -139,6 +139,51 @@ as_number(PyObject *x, const PyArray_Descr *dtype, void *value)
     return 1;
 }
 
+/* A real number, or a truth value, of a dtype: as a double, and as 64 bits of an integer. 1, or 0 if it is none. */
+static int
+read_number(const void *from, const PyArray_Descr *dtype, double *real, uint64_t *bits)
+{
+    int type = dtype->type_num;
+    if (type == NPY_DOUBLE)
+        *real = *(const double *)from;
+    else if (type == NPY_FLOAT)
+        *real = *(const float *)from;
+    if (type == NPY_DOUBLE || type == NPY_FLOAT)
+        return 1;
+    npy_intp size = PyDataType_ELSIZE(dtype);
+    if (!(PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)) || size > 8 || !PyArray_ISNBO(dtype->byteorder))
+        return 0;
+    *bits = 0;
+    memcpy(bits, from, (size_t)size); /* (the lowest bytes come first) */
+    int rest = 64 - 8 * (int)size, is_signed = PyTypeNum_ISSIGNED(type);
+    if (is_signed)
+        *bits = (uint64_t)((int64_t)(*bits << rest) >> rest);
+    *real = is_signed ? (double)(int64_t)*bits : (double)*bits;
+    return 1;
+}
+
+int
+convert_number(const void *from, const PyArray_Descr *source, void *to, const PyArray_Descr *target)
+{
+    double real = 0;
+    uint64_t bits = 0;
+    int type = target->type_num, whole = PyTypeNum_ISINTEGER(source->type_num) || PyTypeNum_ISBOOL(source->type_num);
+    if (!PyArray_ISNBO(target->byteorder) || !read_number(from, source, &real, &bits))
+        return 0;
+    if (PyTypeNum_ISINTEGER(type) && whole)
+        memcpy(to, &bits, (size_t)PyDataType_ELSIZE(target));
+    else if (type == NPY_DOUBLE || type == NPY_CDOUBLE) {
+        ((double *)to)[0] = real;
+        if (type == NPY_CDOUBLE)
+            ((double *)to)[1] = 0;
+    }
+    else if (type == NPY_FLOAT && whole && PyDataType_ELSIZE(source) <= 2)
+        *(float *)to = (float)real;
+    else
+        return 0;
+    return 1;
+}
+
 int
 calculate(int op, const PyArray_Descr *dtype, const void *a, const void *b, void *result)
 {

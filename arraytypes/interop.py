@@ -328,15 +328,15 @@ def numpy_function(func: Any, args: Any, kwargs: dict[str, Any], like: Any = Non
         if len(ADAPTED) >= _MANY:
             ADAPTED.clear()
         found = ADAPTED[func, kind] = _adapted(func, kind)  # type: ignore[index]
-    return found(*args, **kwargs)
+    return (found[2] if type(found) is tuple else found)(*args, **kwargs)
 
 
 # So many functions are remembered, each for the types it was called with.
 _MANY = 4096
 
 
-def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
-    """Our function for NumPy's, called with NumPy's arguments."""
+def _adapted(func: Any, kind: type | None) -> Any:
+    """Our function for NumPy's, called with NumPy's arguments, as `verbs.ADAPTED` has it."""
     from mirabelle.arraytypes.functions.conventions import CONVENTIONS
 
     name, module = func.__name__, func.__module__
@@ -359,8 +359,6 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
     behind = tuple(theirs.parameters)[leading:]
 
     def adapted(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs and len(args) <= leading:
-            return ours(*args)
         if len(args) > leading:
             more = dict(zip(behind, args[leading:], strict=False))
             if len(more) + leading < len(args) or not more.keys().isdisjoint(kwargs):
@@ -372,7 +370,7 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
                 return general(*args, **kwargs)
         return ours(*args[:leading], **more, **kwargs)
 
-    return adapted
+    return leading, ours, adapted
 
 
 def _space(module: str, kind: type | None = None) -> Any:

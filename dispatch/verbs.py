@@ -1200,5 +1200,6 @@ FUNCTION_OPERATORS: dict[Any, Any] = {
     np.dot: native.operator(dot.core.table, dot, 2),
     np.where: native.operator(where.core.table, where, 3),
 }
-# What is called for others of NumPy's functions, by function and type that is asked (`arraytypes/interop.py`).
+# What is called for others of NumPy's functions, by function and type that is asked (`arraytypes/interop.py`):
+# a function, or up to how many arguments ours is called as it is, ours, and what is called else.
 ADAPTED: dict[tuple[Any, type], Any] = {}

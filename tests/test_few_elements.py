@@ -203,7 +203,7 @@ def test_parts_are_given_few_elements_of_numpys():
 STATEMENTS = {
     "A[:, j] = P[:, j]", "A[:, j] = P[:, j] * 2.0", "v * p", "p * v", "v += p", "p += v",
     "np.where(c, v, w)", "np.where(c, v, 0.0)",
-    "s ** 2", "v ** 2", "len(v)", "v.size", "float(mb.max(v))", "(d & 1) ^ (i & 1)", "v * i",
+    "np.flip(v)", "s ** 2", "v ** 2", "len(v)", "v.size", "float(mb.max(v))", "(d & 1) ^ (i & 1)", "v * i",
 }  # fmt: skip
 
 

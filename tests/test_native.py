@@ -463,16 +463,17 @@ def test_an_interrupt_of_a_small_value_is_not_lost():
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    x, y = mb.HostArray(np.int64(1)), mb.HostArray(np.ones(3))  # (of which NumPy makes a double first)
+    # (Numbers of half precision are NumPy's to convert.)
+    x, n, y = mb.HostArray(np.float16(1)), mb.HostArray(np.int64(2)), mb.HostArray(np.ones(3))
     native.tell(asarray=interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
-            mb.materialize(mb.exp(x))
+            mb.materialize(x + n)
         with pytest.raises(KeyboardInterrupt):
-            y[0] = mb.exp(x)
+            y[0] = x + n
     finally:
         native.tell(asarray=np.asarray)
-    assert float(mb.exp(x)) == np.exp(1)
+    assert float(x + n) == 3
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8", "?"])

@@ -28,7 +28,7 @@ from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.joining import alike, at_once, concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.outputs import into, library_is_quicker, pending
 from mirabelle.arraytypes.wrappers import Wrapper
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
@@ -36,7 +36,7 @@ from mirabelle.dispatch.tree import broadcast_shapes as _broadcast
 
 _ALL = slice(None)
 # As many as arrays have axes.
-_BACKWARDS = (slice(None, None, -1),) * 64
+BACKWARDS = (slice(None, None, -1),) * 64
 
 
 def one_axis(axis: Any, ndim: int) -> int:
@@ -86,9 +86,12 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     """
     # (Without `...`: of an array without axes that is a number, as NumPy's is.)
     if axis is None:
-        return x[_BACKWARDS[: x.ndim]]
+        return x[BACKWARDS[: x.ndim]]
     axes = distinct_axes(axis, x.ndim)
     return verbs.getitem(x, tuple([slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)]))
+
+
+verbs.FUNCTION_OPERATORS[np.flip] = native.operator(flip.core.table, flip, 1)  # type: ignore[attr-defined]
 
 
 @array_function

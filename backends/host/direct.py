@@ -26,7 +26,7 @@ from mirabelle.arraytypes.dense import (
     in_columns,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.functions import joining
+from mirabelle.arraytypes.functions import joining, manipulation
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
@@ -152,6 +152,16 @@ def _(array: Any, index: type) -> Any:
     ):
         return general
     return in_c.Getter(ViewTypes(array), general, True, leaf_family(array)[array.dtype, 0])
+
+
+@manipulation.flip.generated(signature=(HostArray | View,))  # type: ignore[attr-defined]
+def _(array: Any) -> Any:
+    general = manipulation.flip.core.resolve((AbstractArray,)).implementation  # type: ignore[attr-defined]
+    whole = array.parent_type if issubclass(array, View) else array
+    if not plain(whole) or not isinstance(getattr(array, "ndim", None), int) or not array.ndim:
+        return general
+    backwards = manipulation.BACKWARDS[: array.ndim]
+    return in_c.Getter(ViewTypes(whole), general, False, None, whole is not array, backwards)
 
 
 @functools.cache

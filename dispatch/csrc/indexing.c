@@ -224,8 +224,9 @@ whole_index(PyObject *index)
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    /* The types of views by their dimensions; what answers all else; the type of single elements, or NULL. */
-    PyObject *views, *python;
+    /* The types of views by their dimensions; what answers all else; the index, if it is always the same; the type of
+       single elements, or NULL. */
+    PyObject *views, *python, *index;
     PyTypeObject *element;
     /* Is it of a wrapper, which has a shape itself? Or of parts of arrays, of which parts are parts of these? */
     int wrapped, parts;
@@ -477,15 +478,16 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
 {
     Getter *self = (Getter *)callable;
     PyObject *made = NULL, *index = NULL;
-    if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
+    if (names == NULL && PyVectorcall_NARGS(flags) == (self->index == NULL ? 2 : 1)) {
+        PyObject *given = self->index == NULL ? args[1] : self->index;
         if (self->element != NULL && !self->parts && !self->wrapped)
-            compute_for_element(args[0], args[1]);
+            compute_for_element(args[0], given);
         if (PyErr_Occurred())
             return NULL;
         if (!self->parts)
-            made = shown_by(self, args[0], args[1], args[1]);
-        else if ((index = composed_index(args[0], args[1])) != NULL)
-            made = shown_by(self, SLOT(args[0], state.view_parent), index, args[1]);
+            made = shown_by(self, args[0], given, given);
+        else if ((index = composed_index(args[0], given)) != NULL)
+            made = shown_by(self, SLOT(args[0], state.view_parent), index, given);
         Py_XDECREF(index);
         if (made != NULL || PyErr_Occurred())
             return made;
@@ -493,13 +495,14 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None, of parts?) */
+/* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None, of parts?,
+          the index, if it is always the same) */
 static PyObject *
 getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *views, *python, *element = Py_None;
+    PyObject *views, *python, *element = Py_None, *index = NULL;
     int wrapped = 0, parts = 0;
-    if (!PyArg_ParseTuple(args, "OO|pOp", &views, &python, &wrapped, &element, &parts))
+    if (!PyArg_ParseTuple(args, "OO|pOpO", &views, &python, &wrapped, &element, &parts, &index))
         return NULL;
     if (element != Py_None && !PyType_Check(element)) {
         PyErr_SetString(PyExc_TypeError, "The type of elements is a type.");
@@ -511,6 +514,7 @@ getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->vectorcall = getter_vectorcall;
     self->views = Py_NewRef(views);
     self->python = Py_NewRef(python);
+    self->index = Py_XNewRef(index);
     self->wrapped = wrapped;
     self->parts = parts;
     self->element = element == Py_None ? NULL : (PyTypeObject *)Py_NewRef(element);
@@ -523,6 +527,7 @@ getter_dealloc(Getter *self)
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->views);
     Py_CLEAR(self->python);
+    Py_CLEAR(self->index);
     Py_CLEAR(self->element);
     for (int i = 0; i < TYPES; i++)
         Py_CLEAR(self->types[i]);

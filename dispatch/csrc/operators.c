@@ -267,7 +267,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     /* NumPy's functions and what answers them; functions that are no ufuncs, with the type that is asked, and what is
-       called for them; what answers all else. */
+       called for them (of so many arguments one function, of others and of options another); what answers all else. */
     PyObject *operators, *functions, *python;
 } Overrides;
 
@@ -318,7 +318,10 @@ answered(Overrides *self, PyObject *const *args)
     Py_DECREF(key);
     if (found == NULL)
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->python, args, 5, NULL);
-    result = PyObject_Call(found, operands, args[4]);
+    PyObject *call = found;
+    if (PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 3)
+        call = PyTuple_GET_ITEM(found, PyDict_GET_SIZE(args[4]) == 0 && n <= PyLong_AsLong(PyTuple_GET_ITEM(found, 0)) ? 1 : 2);
+    result = PyObject_Call(call, operands, args[4]);
     Py_DECREF(found);
     return result;
 }

@@ -478,19 +478,15 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
         shape = tuple(map(operator.index, (shape,) if isinstance(shape, (int, np.integer)) else shape))
     except TypeError as e:
         raise no_shape(shape, e) from None
-    if sum(n == -1 for n in shape) > 1 or any(n < -1 for n in shape):
+    size, least = x.size, min(shape, default=0)
+    if least < -1 or (least < 0 and shape.count(-1) > 1):
         raise ValueError(f"A shape may leave one dimension open (-1), not several: {shape}.")
-    if -1 in shape:
-        known = 1
-        for n in shape:
-            known *= n if n != -1 else 1
-        if known == 0 or x.size % known:
+    if least < 0:
+        known = -math.prod(shape)
+        if known == 0 or size % known:
             raise no_room(x, shape)
-        shape = tuple(x.size // known if n == -1 else n for n in shape)
-    size = 1
-    for n in shape:
-        size *= n
-    if size != x.size:
+        shape = tuple([size // known if n == -1 else n for n in shape])
+    if math.prod(shape) != size:
         raise no_room(x, shape)
     if shape == x.shape:
         return x
@@ -499,7 +495,9 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
     x = to_be_shown(x)
     try:
         made = Reshaped._of(x, None, shape)
-        made._show(verbs.leaf_of(x).view)
+        view = getattr(getattr(x, "_node", None), "view", None)
+        if type(view) is not np.ndarray or not view.flags.c_contiguous:  # (what lies in rows is in any shape)
+            made._show(verbs.leaf_of(x).view)
         return made
     except ValueError:  # strides cannot say it: a copy, as NumPy makes one
         if copy is False:

@@ -111,9 +111,11 @@ def note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: 
         if tree is None:
             return
     key: Any = (tree.dtype, 0, way) if type(tree) is Leaf else (tree.sig, tree.size, way)
-    met = _met[key] = _met.get(key, 0) + times
+    before = _met.get(key, 0)
+    met = _met[key] = before + times + in_c.unasked()
     # (Kernels come late, and some trees never come back alike: they are not looked at each time.)
-    if met % (_EACH if met <= _EACH * _MOST else 64 if met < 1 << 14 else 1024) or (
+    each = _EACH if met <= _EACH * _MOST else 64 if met < 1 << 14 else 1024
+    if before // each == met // each or (
         met < settings.compile_after and math.prod(tree.shape) <= settings.small_size
     ):
         return

@@ -430,7 +430,8 @@ whole_memory(PyObject *x, int forced)
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : Py_NewRef(((Leaf *)node)->view);
 }
 
-/* A kernel saves nothing of trees of so few operations. (Python counts how often it meets larger ones.) */
+/* A kernel saves nothing of trees of so few operations, or of a single number. (Python counts how often it meets
+   larger ones.) */
 #define BARE 2
 
 void
@@ -444,7 +445,8 @@ compute_few(PyObject *x)
         Py_XDECREF(computed_reduction(state.known, version));
     else if (IS_NODE(version) && !has_value((Node *)version)) {
         PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, version, 0);
-        if (value == NULL && left_to_python() && operations((Node *)version) <= BARE)
+        if (value == NULL && left_to_python() &&
+            (operations((Node *)version) <= BARE || shape_size(((Node *)version)->shape) <= 1))
             value = computed(version);
         Py_XDECREF(value); /* (the node keeps it) */
     }

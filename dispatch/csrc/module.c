@@ -249,6 +249,7 @@ static PyMethodDef methods[] = {
      "Write a tree that was met before to memory of its own."},
     {"halo_again", (PyCFunction)(void (*)(void))known_halo, METH_FASTCALL,
      "Write a tree of distributed arrays that was met before to what this process holds of its result."},
+    {"unasked", count_unasked, METH_NOARGS, "How many small trees that nothing knew were computed since the last call."},
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"compute_few", few_computed, METH_O, "Have an array computed, if that was met before, or is little work."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},

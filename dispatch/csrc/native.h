@@ -263,6 +263,8 @@ PyObject *built(PyObject *builder, PyObject *const *args, Py_ssize_t n, Py_ssize
 /* One on few elements in memory, into the part of a leaf that its first operand shows, if nobody else reads that and
    assigning is ours: 1 done, 0 left, -1 somebody interrupts. */
 int built_over(PyObject *builder, PyObject *const *args, Leaf *leaf, PyObject *assign);
+/* As a function of the module: how many small trees that nothing knew were computed since it was last called. */
+PyObject *count_unasked(PyObject *module, PyObject *unused);
 /* Are operations written down, for a program? */
 int recorded(void);
 /* The index as a tuple with an ellipsis. */

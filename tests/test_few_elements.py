@@ -230,3 +230,34 @@ def test_few_elements_take_no_step_through_python(statement):
     finally:
         sys.setprofile(None)
     assert len(made) <= 1 + ("mb." in statement), made
+
+
+@pytest.mark.parametrize("first", range(0, 1200, 400))
+def test_products_beside_numpys_are_numpys(first):
+    rng, dice = np.random.default_rng(first), random.Random(first)
+    shapes = [
+        ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 3)), ((3, 4), (4, 5)), ((1, 4), (4, 1)), ((0, 3), (3,)),
+        ((3,), (4,)), ((3, 4), (3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (2, 4, 5)), ((3, 4), (0,)), ((), (4,)),
+        ((70, 3), (3, 90)), ((3, 0), (0, 2)), ((1,), (1,)), ((300,), (300, 2)),
+    ]  # fmt: skip
+    for k in range(first, first + 400):
+        dtypes = [dice.choice(["f8", "f8", "f4", "c16", "c8", "i8", "u2"])] * 2
+        if dice.random() < 0.25:
+            dtypes[1] = dice.choice(DTYPES[1:])  # (products of truth values count)
+        pairs = [laid(drawn(d, s, rng, 3), dice.choice(LAYOUTS)) for d, s in zip(dtypes, dice.choice(shapes))]
+        theirs, ours = [a for a, _ in pairs], [b for _, b in pairs]
+        ours[k % 2] = theirs[k % 2]
+        if dice.random() < 0.2:
+            ours[1 - k % 2] = ours[1 - k % 2] * 1  # (a tree, if it is of many elements)
+        f = dice.choice([np.matmul, np.dot, lambda x, y: x @ y])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = outcome(f, theirs)
+            found = [outcome(f, ours) for _ in range(2)]
+        for got in found:
+            said = f, [(a.dtype, a.shape, a.strides) for a in theirs], wanted, got
+            assert isinstance(got, Exception) == isinstance(wanted, Exception), said
+            if isinstance(wanted, Exception):
+                continue
+            assert got.shape == wanted.shape and got.dtype == wanted.dtype, said
+            assert np.allclose(got, wanted, rtol=1e-3 if got.dtype.char in "efF" else 1e-9), said

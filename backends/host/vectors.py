@@ -86,7 +86,7 @@ def _of_lines(first: Any, second: Any, function: Any, general: Any) -> Any:
     ):
         return None
     family: Any = HostArray
-    return _product(family[dtype, 0], False, general, function)
+    return _product(family, dtype, False, general, function)
 
 
 def _of_parts(first: Any, second: Any) -> Any:
@@ -121,13 +121,43 @@ def _of_parts(first: Any, second: Any) -> Any:
 
     if {first.ndim, second.ndim} == {1}:
         return matmul
-    return _product(out, False, matmul)
+    return _product(family, dtype, False, matmul)
 
 
-def _product(out: Any, matrices: bool, python: Any, function: Any = np.matmul) -> Any:
+def _product(family: Any, dtype: Any, matrices: bool, python: Any, function: Any = np.matmul) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
     numpyblas.tell()
-    return native.in_c.Product(function, out, PLAIN, matrices, function is np.dot, python)
+    results = tuple([family[dtype, n] for n in range(3)])
+    return native.in_c.Product(function, results, dtype, PLAIN, matrices, function is np.dot, python)
+
+
+def _beside_numpys(verb: Any, function: Any) -> None:
+    """Products of an array of ours, or a part of one, and one of NumPy's of its dtype."""
+
+    def product(first: Any, second: Any) -> Any:
+        general = verb.core.resolve(
+            tuple(t if t is np.ndarray else AbstractArray for t in (first, second))
+        ).implementation
+        ours = second if first is np.ndarray else first
+        dtype = getattr(ours, "dtype", None)
+        if (
+            np.ndarray not in (first, second)
+            or memory_reader(ours) is None
+            or not isinstance(dtype, np.dtype)
+            or dtype.char not in "fdFD"
+            or getattr(ours, "ndim", 0) not in (1, 2)
+            or library.matrix_product.core.resolve((HostArray,)).is_users
+        ):
+            return general
+        return _product(HostArray, dtype, False, general, function)
+
+    kinds: Any = HostArray | View | PermutedDims
+    verb.generated(product, signature=(kinds, np.ndarray))
+    verb.generated(product, signature=(np.ndarray, kinds))
+
+
+_beside_numpys(verbs.matmul, np.matmul)
+_beside_numpys(verbs.dot, np.dot)
 
 
 def _pending(x: Any) -> bool:
@@ -149,7 +179,7 @@ def _(first: Any, second: Any) -> Any:
     if found is None or found.ndim == 0:
         return general
     # (A tree that meets a vector joins the kernel of the product: that is for the general method.)
-    return _product(found, first.ndim == second.ndim == 2, general)
+    return _product(found.family, found.dtype, first.ndim == second.ndim == 2, general)
 
 
 @verbs.dot.generated(signature=(HostArray | View, HostArray | View))

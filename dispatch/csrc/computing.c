@@ -399,7 +399,8 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *matmul, *python;
-    PyTypeObject *result;
+    /* The types of results, by their dimensions, and the dtype of all. */
+    PyObject *results, *dtype;
     Py_ssize_t most;
     /* Are both matrices, whose trees are computed first? Are vectors that BLAS does not read copied, as `dot` does? */
     int forces, copies;
@@ -409,6 +410,8 @@ PyObject *
 whole_memory(PyObject *x, int forced)
 {
     PyObject *whole = x;
+    if (IS_ARRAY(x))
+        return Py_NewRef(x);
     while (whole != NULL && PyType_IsSubtype(Py_TYPE(whole), state.wrapper))
         whole = SLOT(whole, state.view_parent);
     if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense))
@@ -477,7 +480,7 @@ is_vector(PyObject *x, PyObject *memory, Part *part)
         how = SLOT(x, state.view_how);
         whole = SLOT(x, state.view_parent);
     }
-    return how != NULL && whole != NULL && PyType_IsSubtype(Py_TYPE(whole), state.dense) &&
+    return how != NULL && whole != NULL && (IS_ARRAY(whole) || PyType_IsSubtype(Py_TYPE(whole), state.dense)) &&
            resolve_index(how, (PyArrayObject *)memory, part) && part->nd == 1;
 }
 
@@ -601,13 +604,15 @@ multiplied(PyObject *callable, PyObject *const *args)
     Py_XDECREF(a);
     Py_XDECREF(b);
     PyObject *made = NULL;
-    if (out != NULL && IS_ARRAY(out)) {
+    if (out != NULL && IS_ARRAY(out) && DTYPE((PyArrayObject *)out) == self->dtype &&
+        PyArray_NDIM((PyArrayObject *)out) < PyTuple_GET_SIZE(self->results)) {
         PyArrayObject *array = (PyArrayObject *)out;
+        PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyArray_NDIM(array));
         PyObject *shape = PyTuple_New(PyArray_NDIM(array));
         for (int i = 0; shape != NULL && i < PyArray_NDIM(array); i++)
             PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
         Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
-        made = leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
+        made = leaf == NULL ? NULL : new_handle(type, (PyObject *)leaf);
         if (made != NULL)
             count_launch(read, PyArray_NBYTES(array));
         Py_XDECREF(shape);
@@ -629,22 +634,28 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     return PyObject_Vectorcall(((Product *)callable)->python, args, flags, names);
 }
 
-/* Product(NumPy's function, the type of the result, elements of a product of matrices at most, are both matrices?, does
-           the function copy vectors?, what answers all else) */
+/* Product(NumPy's function, the types of results by their dimensions, their dtype, elements of a product of matrices at
+           most, are both matrices?, does the function copy vectors?, what answers all else) */
 static PyObject *
 product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *matmul, *result, *python;
+    PyObject *matmul, *results, *dtype, *python;
     Py_ssize_t most;
     int forces, copies;
-    if (!PyArg_ParseTuple(args, "OO!nppO", &matmul, &PyType_Type, &result, &most, &forces, &copies, &python))
+    if (!PyArg_ParseTuple(args, "OO!OnppO", &matmul, &PyTuple_Type, &results, &dtype, &most, &forces, &copies, &python))
         return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); i++)
+        if (!PyType_Check(PyTuple_GET_ITEM(results, i))) {
+            PyErr_SetString(PyExc_TypeError, "Results are of types.");
+            return NULL;
+        }
     Product *self = (Product *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->vectorcall = product_vectorcall;
     self->matmul = Py_NewRef(matmul);
-    self->result = (PyTypeObject *)Py_NewRef(result);
+    self->results = Py_NewRef(results);
+    self->dtype = Py_NewRef(dtype);
     self->python = Py_NewRef(python);
     self->most = most;
     self->forces = forces;
@@ -657,7 +668,8 @@ product_dealloc(Product *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->matmul);
-    Py_CLEAR(self->result);
+    Py_CLEAR(self->results);
+    Py_CLEAR(self->dtype);
     Py_CLEAR(self->python);
     type->tp_free(self);
     Py_DECREF(type);

@@ -285,7 +285,8 @@ are_known(PyObject *types)
     return n > 0;
 }
 
-/* A function that is no ufunc. What an operator answers is of arrays of ours alone, or of numbers to choose from. */
+/* A function that is no ufunc. What an operator answers is of arrays of ours, numbers to choose from, and products with
+   NumPy's. */
 static PyObject *
 answered(Overrides *self, PyObject *const *args)
 {
@@ -302,7 +303,7 @@ answered(Overrides *self, PyObject *const *args)
     for (Py_ssize_t i = 0; ours && i < n; i++) {
         PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(operands, i));
         ours = PyType_IsSubtype(type, state.dense) || PyType_IsSubtype(type, state.wrapper) ||
-               (i > 0 && n == 3 && (type == &PyFloat_Type || type == &PyLong_Type));
+               (i > 0 && n == 3 && (type == &PyFloat_Type || type == &PyLong_Type)) || (n == 2 && type == &PyArray_Type);
     }
     PyObject *result;
     if (ours) {

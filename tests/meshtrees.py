@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import mirabelle as mb
 from mirabelle import meshdata as md
 
 
@@ -156,3 +157,45 @@ def check(tree, entries):
     for offset in range(0, len(entries), 5):
         path, indices = entries[offset]
         assert tree.locate(offset) == (dict(path), indices)
+
+
+def check_array(rng, tree, entries, array):
+    """Compare an array of some type over a tree with a walk: its parts by labels, what is written to them, an
+    operation over the tree, and a loop over the entries of one axis."""
+    u = md.wrap(tree, array(np.arange(float(tree.size))))
+    at = {}
+    for offset, (path, indices) in enumerate(entries):
+        at.setdefault(path, []).append((tuple(indices.values()), offset))
+    expected = np.arange(float(tree.size))
+    for number, leaf in enumerate(tree.leaves):
+        offsets = [offset for _, offset in sorted(at.get(tuple(leaf.items()), []))]
+        part = u[leaf]
+        assert mb.to_numpy(part).ravel().tolist() == [expected[o] for o in offsets], (tree, leaf)
+        if rng.random() < 0.5:
+            u[leaf] = -1.0 - number
+            expected[offsets] = -1.0 - number
+    assert mb.to_numpy(u.parent).tolist() == expected.tolist(), tree
+    assert mb.to_numpy((2 * u + u).parent).tolist() == (2 * expected + expected).tolist()
+    for label, component in {next(iter(leaf.items())) for leaf in tree.leaves}:
+        _check_loop(tree, entries, label, component, array, expected)
+
+
+def added(x, y):
+    for i in range(len(x)):
+        y[0] += x[i]
+
+
+def _check_loop(tree, entries, label, component, array, values):
+    """What stands under each index of the outermost axis, summed up by a loop, if it is as many everywhere."""
+    under = {}
+    for offset, (path, indices) in enumerate(entries):
+        if path[0] == (label, component):
+            under.setdefault(indices[label], []).append(offset)
+    if not under or len({len(x) for x in under.values()}) > 1 or len(under) != max(under) + 1:
+        return
+    points = md.Points(label, component, len(under))
+    table = md.Dofs(points, [under[i] for i in range(len(under))], size=tree.size)
+    y = array(np.zeros(len(under)))
+    md.loop(points, added, md.READ(array(values), table), md.INC(y))
+    expected = [sum(values[under[i]].tolist()) for i in range(len(under))]
+    np.testing.assert_allclose(mb.to_numpy(y), expected, rtol=1e-14, atol=1e-12)

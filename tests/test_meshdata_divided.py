@@ -243,6 +243,24 @@ def mistakes():
         A = md.pattern(V.dofs).matrix(array=mb.DArray)
         md.dirichlet(A, None, [100 * comm.rank])
 
+    def another_mesh_on_one(comm):
+        V = md.space(md.unit_square(2 + comm.rank), "P", 1)
+        md.loop(V.mesh.points("cell"), one, md.INC(V.zeros(mb.DArray), V.dofs))
+
+    def breaks_its_promise(x, y):
+        x[0] = y[0] = 1
+
+    def written_by_half(comm):
+        """What is pending stays so, and nothing is added."""
+        V = md.space(md.unit_square(2), "P", 1)
+        cells, u, y = V.mesh.points("cell"), V.zeros(mb.DArray), V.zeros(mb.DArray)
+        md.loop(cells, one, md.INC(y, V.dofs))
+        try:
+            md.loop(cells, breaks_its_promise, md.READ(u, V.dofs), md.INC(y, V.dofs))
+        finally:
+            assert md.state_of(y) == md.State("sum", False)
+            assert mb.sum(y).item() == 8 and mb.sum(u).item() == 0
+
     return [
         (divided_otherwise, "each on the process that owns it"),
         (read_and_added, "are one array, with INC and READ"),
@@ -253,6 +271,8 @@ def mistakes():
         (no_such_root, "2 is none of them"),
         (a_part_again, "the part of one process already"),
         (a_row_outside_on_one, "is none of the"),
+        (another_mesh_on_one, "Processes disagree on what is divided"),
+        (written_by_half, "promised to read"),
     ]
 
 

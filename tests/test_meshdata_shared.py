@@ -25,8 +25,9 @@ def test_on_threads(check):
 
 @pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
 @pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
-def test_on_processes():
-    ranks = 3
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_on_processes(ranks):
+    """Each whole program: Poisson of all orders with and without a matrix, Stokes, elasticity, gas."""
     ended = run(ranks, str(HERE / "mpi_programs" / "sharedmeshes.py"))
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count(f"fine: {len(SOME)} checks") == ranks, ended.stdout

@@ -8,7 +8,7 @@ import pytest
 
 import mirabelle as mb
 from mirabelle import meshdata as md
-from tests.meshtrees import check, random_tree
+from tests.meshtrees import check, check_array, random_tree
 
 P3 = {"cell": 2, "edge": 5, "vert": 4}
 NUMBERING = [1, 6, 4, 5, 8, 10, 9, 0, 3, 2, 7]
@@ -177,6 +177,15 @@ def test_random_trees_are_laid_out_as_a_walk_says(part):
     many = int(os.environ.get("MIRABELLE_TREES", "240")) // 3
     for seed in range(part * many, (part + 1) * many):
         check(*random_tree(np.random.default_rng(seed), depth=1 + seed % 4))
+
+
+@pytest.mark.parametrize("array", ["HostArray", "RefArray", "CuArray"])
+def test_arrays_over_random_trees_are_what_a_walk_says(array):
+    """(All of them: `python -m tests.soak_trees 3000 0 HostArray RefArray CuArray`.)"""
+    many = int(os.environ.get("MIRABELLE_TREES", "120"))
+    for seed in range(many):
+        rng = np.random.default_rng(seed)
+        check_array(rng, *random_tree(rng, depth=1 + seed % 4), getattr(mb, array))
 
 
 def test_trees_are_values():

@@ -221,7 +221,7 @@ CHECKS = {
 
 # On processes, each of which compiles its kernels. (A process captures one function at a time: ranks that are
 # threads of one would wait for each other, as soon as one asks the others something while it captures.)
-SOME = (poisson_quadratic, finite_volumes, what_is_sent, matrices_in_programs)
+SOME = (*CHECKS.values(), matrices_in_programs)
 
 if __name__ == "__main__":
     world = mb.distributed.communicator()

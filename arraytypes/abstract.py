@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import ArrayLike, Device
 from mirabelle.arraytypes.buffers import Buffered, NoBufferError
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.operators import Operators
@@ -169,7 +170,7 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
         return namespace_of(self, api_version)
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: Device, /, *, stream: Any = None) -> AbstractArray:
         """The same data at another place (an array type, or the device of an array): an explicit transfer."""
         from mirabelle.arraytypes.creation import asarray
 
@@ -317,12 +318,12 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     # A linear operator, to SciPy's iterative solvers: NumPy's vectors give NumPy's
 
-    def matvec(self, v: Any, /) -> Any:
+    def matvec(self, v: ArrayLike, /) -> AbstractArray:
         """self @ v, of a matrix."""
         product = verbs.matmul(self, v)
         return verbs.to_numpy(product) if isinstance(v, np.ndarray) else product
 
-    def rmatvec(self, v: Any, /) -> Any:
+    def rmatvec(self, v: ArrayLike, /) -> AbstractArray:
         """The conjugate transpose of a matrix times a vector."""
         product = verbs.matmul(verbs.conj(self.mT), v)
         return verbs.to_numpy(product) if isinstance(v, np.ndarray) else product

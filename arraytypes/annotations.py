@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import os
+
     from numpy.random import SeedSequence
 
     from mirabelle.arraytypes.abstract import AbstractArray
@@ -39,5 +41,7 @@ Axis: TypeAlias = "int | tuple[int, ...] | None"
 Device: TypeAlias = "type[AbstractArray] | Place | str | Callable[[Any], AbstractArray]"
 # Where random numbers begin; None asks the system.
 Seed: TypeAlias = "int | Sequence[int] | npt.NDArray[Any] | SeedSequence | Philox | None"
+# What is read or written: a name, or an open file.
+File: TypeAlias = "str | os.PathLike[str] | IO[Any]"
 OneIndex: TypeAlias = "SupportsIndex | slice | EllipsisType | ArrayLike | None"
 Index: TypeAlias = "OneIndex | tuple[OneIndex, ...]"

@@ -12,11 +12,12 @@ values. It is ordinary code: loops, branches, library calls, whatever array type
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.duals.base import (
     NUMBERS,
     Dual,
@@ -46,7 +47,7 @@ R = TypeVar("R")
 
 
 @generic
-def chunk_size(x: Any) -> int:  # type: ignore[empty-body]
+def chunk_size(x: ArrayLike) -> int:  # type: ignore[empty-body]
     """How many partial derivatives `gradient`, `jacobian` and `hessian` compute at a time, at most.
 
     Parameters
@@ -78,7 +79,7 @@ def _(x: AbstractArray) -> int:
 
 
 @generic
-def chunk_bytes(x: Any) -> int:  # type: ignore[empty-body]
+def chunk_bytes(x: ArrayLike) -> int:  # type: ignore[empty-body]
     """How much memory the partials of one array may take before fewer are computed at a time.
 
     Parameters
@@ -304,7 +305,7 @@ def derivative(f: Callable[[AbstractArray], R], x: AbstractArray) -> R: ...
 @overload
 def derivative(f: Callable[[Any], R], x: Any) -> R: ...
 @explained
-def derivative(f: Callable[[Any], R], x: Any) -> R:
+def derivative(f: Callable[[Any], R], x: ArrayLike) -> R:
     """The derivative of a function of one number, which may return arrays, also several.
 
     Parameters
@@ -469,7 +470,7 @@ def jacobian(
 @overload
 def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any: ...
 @explained
-def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
+def jacobian(f: Callable[[Any], Any], x: ArrayLike, *, chunk: int | None = None) -> Any:
     """All derivatives of a function from arrays to arrays: of shape `f(x).shape + x.shape`.
 
     Parameters
@@ -495,7 +496,7 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
      [0. 4.]]
     """
     if _of_numpys(x):
-        return _each(jacobian(f, _copied(x), chunk=chunk), verbs.to_numpy)
+        return _each(jacobian(f, _copied(cast(Any, x)), chunk=chunk), verbs.to_numpy)
     arguments = _Arguments("jacobian", x, flat=True)
     like = arguments.leaves[0]
     kinds: list[Any] = []
@@ -523,7 +524,7 @@ def hessian(
 @overload
 def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any: ...
 @explained
-def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
+def hessian(f: Callable[[Any], Any], x: ArrayLike, *, chunk: int | None = None) -> Any:
     """The second derivatives of a function that returns one number: of shape `x.shape + x.shape`.
 
     Parameters
@@ -548,7 +549,7 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
      [2. 0.]]
     """
     if _of_numpys(x):
-        return verbs.to_numpy(hessian(f, _copied(x), chunk=chunk))
+        return verbs.to_numpy(hessian(f, _copied(cast(Any, x)), chunk=chunk))
     if not isinstance(x, AbstractArray):
         _Arguments("hessian", x, flat=True)
         raise TypeError("mb.autodiff.hessian(f, x) takes one array. Of several, join them: mb.concat([x, y]).")

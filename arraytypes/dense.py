@@ -234,7 +234,7 @@ class DenseArray(OfDtype[D], KeptTypes, _native.Handle):
         return view
 
     @classmethod
-    def joins(cls, other: Any) -> bool:
+    def joins(cls, other: type[AbstractArray]) -> bool:
         """May an array of another family (None: NumPy's) come to this one's place unasked?"""
         return False
 

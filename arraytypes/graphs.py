@@ -31,6 +31,7 @@ from mirabelle.dispatch.tree import Leaf
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.annotations import Device
+    from mirabelle.arraytypes.gpu import GPUArray
 
 
 class Graph:
@@ -45,7 +46,7 @@ class Graph:
     [4.]
     """
 
-    def __init__(self, family: Any) -> None:
+    def __init__(self, family: type[GPUArray[Any]]) -> None:
         self._family = family
         self._recorder: Any = None
         self._run: Any = None

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.lending import Use, family_in_memory, flattened, lender, rebuilt
 from mirabelle.arraytypes.usercode.kernelsource import read_kernel
@@ -204,11 +205,11 @@ class KernelContext:
         """How many groups there are."""
         self._outside()
 
-    def shared(self, shape: Any, dtype: Any) -> Any:
+    def shared(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """An array all threads of a group see, of constant shape: `tile = k.shared((16, 16), mb.float32)`."""
         self._outside()
 
-    def private(self, shape: Any, dtype: Any) -> Any:
+    def private(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """An array of this thread's own, of constant shape."""
         self._outside()
 
@@ -216,23 +217,23 @@ class KernelContext:
         """Wait for all threads of the group; what they wrote before is seen by all after."""
         self._outside()
 
-    def atomic_add(self, a: Any, i: Any, value: Any) -> Any:
+    def atomic_add(self, a: Any, i: int | tuple[int, ...], value: complex) -> Any:
         """`a[i] += value` in one step that nobody comes between; returns what was there."""
         self._outside()
 
-    def atomic_max(self, a: Any, i: Any, value: Any) -> Any:
+    def atomic_max(self, a: Any, i: int | tuple[int, ...], value: complex) -> Any:
         """`a[i] = max(a[i], value)` in one step (NaN loses); returns what was there."""
         self._outside()
 
-    def atomic_min(self, a: Any, i: Any, value: Any) -> Any:
+    def atomic_min(self, a: Any, i: int | tuple[int, ...], value: complex) -> Any:
         """`a[i] = min(a[i], value)` in one step (NaN loses); returns what was there."""
         self._outside()
 
-    def atomic_exchange(self, a: Any, i: Any, value: Any) -> Any:
+    def atomic_exchange(self, a: Any, i: int | tuple[int, ...], value: complex) -> Any:
         """`a[i] = value`, and returns what was there."""
         self._outside()
 
-    def atomic_cas(self, a: Any, i: Any, old: Any, new: Any) -> Any:
+    def atomic_cas(self, a: Any, i: int | tuple[int, ...], old: complex, new: complex) -> Any:
         """`a[i] = new` if `old` is there; returns what was there."""
         self._outside()
 

@@ -18,6 +18,7 @@ from mirabelle.dispatch.styles import Place
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.annotations import Device
+    from mirabelle.arraytypes.gpu import GPUArray
 
 
 def card_family(device: Any, what: str) -> Any:
@@ -61,7 +62,7 @@ class Stream:
     True
     """
 
-    def __init__(self, family: Any, join: bool = True) -> None:
+    def __init__(self, family: type[GPUArray[Any]], join: bool = True) -> None:
         self._driver = family.driver()
         self._handle = self._driver.new_stream()
         self._before: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mirabelle.arraytypes import cards, flow
@@ -218,7 +219,7 @@ def _walk(
             _walk(a, shape, found, seen, costs)
 
 
-def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
+def broadcasted(f: Callable[..., Any], *operands: Any) -> Broadcasted | Leaf:
     """The tree of an operation, without a handle: what `mb.copyto(dest, tree)` executes.
 
     Parameters

@@ -72,9 +72,15 @@ PARAMETERS = {
     "start": "ArrayLike",
     "stop": "ArrayLike",
     "step": "complex",
-    "fname": "Any",
+    "fname": "File | Iterable[str]",
+    "file": "File",
+    "index": "Index",
     "iter": "Iterable[Any]",
-    "subscripts": "Any",
+    "subscripts": "str | ArrayLike",
+    "funclist": "Sequence[Any]",
+    "predicate": "ArrayLike",
+    "lower": "ArrayLike",
+    "upper": "ArrayLike",
 }
 
 # Those of one function that have another.
@@ -125,7 +131,8 @@ OF_FUNCTION = {
     "fft.fft2.axes": "Sequence[int]",
     "fill_diagonal.val": "ArrayLike",
     "isin.kind": "str | None",
-    "linalg.cond.p": "Any",
+    "linalg.cho_solve.c_and_lower": "tuple[ArrayLike, bool]",
+    "linalg.cond.p": "float | str | None",
     "mask_indices.k": "int",
     "nan_to_num.nan": "float",
     "norm.p": "float",
@@ -255,10 +262,10 @@ OVERLOADS = {
         for sparse, made in (("Literal[False]", "AbstractArray"), ("bool", "tuple[AbstractArray, ...]"))
     ],
     "load": [
-        f"(file: Any, /, name: str, *, mmap: bool = ..., {_LOADED}) -> AbstractArray",
-        f"(file: Any, /, name: None = ..., *, mmap: Literal[True], {_LOADED}) -> AbstractArray",
+        f"(file: File, /, name: str, *, mmap: bool = ..., {_LOADED}) -> AbstractArray",
+        f"(file: File, /, name: None = ..., *, mmap: Literal[True], {_LOADED}) -> AbstractArray",
         # (Several arrays of a file are a dictionary; only the file says whether it has several.)
-        f"(file: Any, /, name: None = ..., *, mmap: bool = ..., {_LOADED}) -> AbstractArray | Any",
+        f"(file: File, /, name: None = ..., *, mmap: bool = ..., {_LOADED}) -> AbstractArray | Any",
     ],
     "gradient": [
         "(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = ...) -> AbstractArray",
@@ -307,10 +314,10 @@ OVERLOADS = {
     ],
     "hint": ["(x: _R, /, *, " + ", ".join(f"{name}: bool = ..." for name in _FLAGS) + f", {_HINTED}) -> _R"],
     "cond": [
-        "(predicate: Any, if_true: Callable[[Unpack[_Ts]], _R], if_false: Callable[[Unpack[_Ts]], _R], "
+        "(predicate: ArrayLike, if_true: Callable[[Unpack[_Ts]], _R], if_false: Callable[[Unpack[_Ts]], _R], "
         "*operands: Unpack[_Ts]) -> _R",
     ],
-    "fori_loop": ["(lower: Any, upper: Any, body: Callable[[Any, _R], _R], state: _R) -> _R"],
+    "fori_loop": ["(lower: ArrayLike, upper: ArrayLike, body: Callable[[Any, _R], _R], state: _R) -> _R"],
     "while_loop": ["(condition: Callable[[_R], Any], body: Callable[[_R], _R], state: _R) -> _R"],
     "linalg.qr": [
         '(x: ArrayLike, /, mode: Literal["reduced", "complete"] = ...) -> QRResult',

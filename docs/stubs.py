@@ -103,7 +103,7 @@ class _JittedFunction(Jitted, Parametrised[_P, _R]):
 # Where the names in annotations come from.
 HOMES = {
     "mirabelle.arraytypes.abstract": "AbstractArray",
-    "mirabelle.arraytypes.annotations": "ArrayLike Axis Device DTypeLike Multiplies Out ShapeLike",
+    "mirabelle.arraytypes.annotations": "ArrayLike Axis Device DTypeLike File Index Multiplies Out ShapeLike",
     "mirabelle.arraytypes.functions.decompositions": "EigResult EighResult QRResult SVDResult",
     "mirabelle.arraytypes.functions.factorizations": "Factorization",
     "mirabelle.arraytypes.functions.krylov": "SolverInfo",

@@ -45,8 +45,9 @@ hypothesis_settings.load_profile("mirabelle")
 
 # Of a test with more variants than this, CI runs about a quarter: enough to see that something broke, and its
 # machines are slow. Which quarter depends on their names and on the number of commits, so that the next
-# landings run the others; the header says how a run is repeated. (`make test` by hand runs all.)
-FAMILY, PARTS = 4, 4
+# landings run the others; the header says how a run is repeated. (`make test` by hand runs all.) At every
+# fourth commit it is an eighth: a part of `make release-check` runs, too (`.ci/run`).
+FAMILY, PARTS, EVERY = 4, 4, 4
 PART = "MIRABELLE_TESTS_PART"
 
 
@@ -62,14 +63,22 @@ def commits():
         return 0
 
 
+def part_after(count):
+    """Which part of the variants runs after so many commits: "3/4" is the last of four."""
+    fourth = count // EVERY
+    turn, parts = (fourth, 2 * PARTS) if count % EVERY == 0 else (count - fourth, PARTS)
+    return f"{turn % parts}/{parts}"
+
+
 # (Workers inherit what the process that starts them found.)
 if os.environ.get("CI") == "true":
-    os.environ.setdefault(PART, str(commits() % PARTS))
+    os.environ.setdefault(PART, part_after(commits()))
 
 
 def pytest_report_header():
     if os.environ.get("CI") == "true":
-        return f"a quarter of the variants: the same again by CI=true {PART}={os.environ[PART]} make test"
+        share = {"4": "a quarter", "8": "an eighth"}.get(os.environ[PART].partition("/")[2], "a part")
+        return f"{share} of the variants: the same again by CI=true {PART}={os.environ[PART]} make test"
     return None
 
 
@@ -79,12 +88,12 @@ def pytest_collection_modifyitems(config, items):
         families = collections.defaultdict(list)
         for item in items:
             families[item.nodeid.partition("[")[0]].append(item)
-        part = int(os.environ[PART])
+        part, parts = map(int, os.environ[PART].split("/"))
         left_out = [
             i
             for variants in families.values()
             if len(variants) > FAMILY
-            for i in _of_other_parts(variants, part)
+            for i in _of_other_parts(variants, part, parts)
         ]
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -95,9 +104,9 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="needs a real card: python -m tests.gpu"))
 
 
-def _of_other_parts(variants, part):
+def _of_other_parts(variants, part, parts):
     """All but those of a part, which has one at least."""
-    left_out = [v for v in variants if zlib.crc32(v.nodeid.encode()) % PARTS != part]
+    left_out = [v for v in variants if zlib.crc32(v.nodeid.encode()) % parts != part]
     return left_out if len(left_out) < len(variants) else left_out[1:]
 
 

@@ -1,5 +1,6 @@
 """What a release says of itself agrees; free-threaded builds are warned of."""
 
+import os
 import re
 import subprocess
 import sys
@@ -84,10 +85,58 @@ def test_what_is_tried_is_there():
 
 
 def test_each_part_has_its_turn_at_a_fourth_commit(capsys):
-    turns = [everyfourth.turn(count) for count in range(1, 25)]
-    assert [t for t in turns if t] == ["site", "versions", "wheel"] * 2
-    assert all(turns[count - 1] for count in range(4, 25, 4))
-    assert "Commit 24, one of every fourth: the turn of wheel." in capsys.readouterr().out
+    parts = list(everyfourth.PARTS)
+    turns = [everyfourth.turn(count) for count in range(8 * len(parts))]
+    assert [t for t in turns if t] == parts * 2
+    assert all(turns[count] for count in range(0, len(turns), 4))
+    assert "Commit 4, one of every fourth: the turn of the wheel's other tests." in capsys.readouterr().out
+
+
+def test_each_variant_has_its_turn():
+    import conftest
+
+    for fourth, parts in ((True, 8), (False, 4)):
+        counts = [c for c in range(100) if (c % 4 == 0) == fourth]
+        assert {conftest.part_after(c) for c in counts} == {f"{k}/{parts}" for k in range(parts)}
+
+
+STUB = """#!/bin/sh
+echo "$0 $*" >> {told}
+case "$*" in *{slow}*) sleep 60;; esac
+echo "7 passed, 1 skipped in 0.01s"
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script of a shell")
+@pytest.mark.parametrize(
+    ("slow", "fourth"), [("", True), ("", False), ("test", True), ("everyfourth", True), ("nothing", True)]
+)
+def test_ci_ends_in_its_time_whatever_is_slow(slow, fourth, tmp_path):
+    """All that it runs is a script that sleeps where it is called so: "" is all of it."""
+    told = tmp_path / "told"
+    stub = STUB.format(told=told, slow=slow)
+    for name, text in {
+        ".ci/run": (ROOT / ".ci/run").read_text(),
+        "bin/make": stub,
+        ".venv-test/bin/python": stub,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    git(tmp_path, "init")
+    for _ in range(4 if fourth else 3):
+        git(tmp_path, "commit", "--allow-empty", "-m", "x")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    surroundings = os.environ | {"PATH": path, "MIRABELLE_CI_SECONDS": "6"}
+    began = time.monotonic()
+    ran = subprocess.run([tmp_path / ".ci/run"], env=surroundings, capture_output=True, text=True)
+    assert time.monotonic() - began < 6 + 3, ran.stdout  # (a second is what it counts in)
+    asked = told.read_text()
+    assert all(word in asked for word in (".venv-lint/.made", ".venv-test/.made", " lint", " types", " test\n"))
+    assert ("everyfourth" in asked) and ("for at most" in ran.stdout)
+    assert (ran.returncode == 0) == (slow == "nothing"), ran.stdout
+    if ran.returncode == 0:
+        assert ran.stdout.splitlines()[-1] == "7 passed, 1 skipped in 0.01s"
 
 
 def git(where, *words):

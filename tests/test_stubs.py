@@ -155,13 +155,14 @@ def takes(said, x):
         said in ("Any", "", "_Ts", "Unpack[_Ts]")
         or "Callable" in said
         or "ArrayLike" in said
+        or said == "Index"
         or "DTypeLike" in said
     ):
         return x is not None or "None" in said or "Any" in said or "DTypeLike" in said or "ArrayLike |" in said
     if x is None:
         return "None" in said or said in ("Axis", "Out")
     if isinstance(x, str):
-        return "str" in said or "Literal" in said or "Device" in said
+        return "str" in said or "Literal" in said or "Device" in said or said.startswith("File")
     if isinstance(x, mb.AbstractArray):
         dense = "DenseArray" in said and isinstance(x, mb.types.DenseArray)
         return dense or said in ("Out", "_Made", "_R", "AbstractArray")

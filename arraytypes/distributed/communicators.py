@@ -12,13 +12,16 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.generic import by_type
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
 
 # How elements combine, by the name of the reduction.
 UFUNCS: dict[str, np.ufunc] = {
@@ -207,14 +210,14 @@ class Communicator:
 
     # Memory of cards
 
-    def prepare(self, inner: Any) -> None:
+    def prepare(self, inner: type[AbstractArray]) -> None:
         """Find out together what sends memory of a local type. Called where the first array has such parts."""
         if inner in self._carriers:
             return
         self._carriers = {**self._carriers, inner: None}
         self._carriers[inner] = carrier_for(inner, self)
 
-    def carrier(self, inner: Any) -> Communicator | None:
+    def carrier(self, inner: type[AbstractArray]) -> Communicator | None:
         """The communicator of the same members that sends memory of a local type as it is.
 
         None where there is none: it goes by way of the host.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -35,12 +35,13 @@ from mirabelle.dispatch.tree import Leaf
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
+    from mirabelle.arraytypes.distributed.layouts import Placement
 
 _layout: contextvars.ContextVar[Layout | None] = contextvars.ContextVar("mirabelle_layout", default=None)
 
 
 @contextlib.contextmanager
-def use_layout(layout: Any) -> Iterator[None]:
+def use_layout(layout: Layout | Placement) -> Iterator[None]:
     """Within the block, new distributed arrays are divided so, where their shape allows it.
 
     Parameters
@@ -207,7 +208,7 @@ class DArray(DenseArray, OfInner[A]):
             found.append(slice(*held[0]) if held else slice(n, n))
         return tuple(found)
 
-    def halo(self, width: Any = 1, *, wrap: bool = False) -> Any:
+    def halo(self, width: int | Sequence[int] = 1, *, wrap: bool = False) -> AbstractArray:
         """This process's part with the neighbouring places of others around it, as a local array (a copy).
 
         `width` is how many places, or one number for each dimension. At the edges of the whole there are none,
@@ -246,8 +247,12 @@ class DArray(DenseArray, OfInner[A]):
 
     @classmethod
     def from_local(
-        cls, local: Any, layout: Any = None, comm: Communicator | None = None, checked: bool = True
-    ) -> Any:
+        cls,
+        local: AbstractArray,
+        layout: Layout | Placement | None = None,
+        comm: Communicator | None = None,
+        checked: bool = True,
+    ) -> DArray:
         """The distributed array whose parts are the `local` arrays of all processes, which it takes over.
 
         Without a layout, the parts stand one after the other along the first dimension. With
@@ -407,7 +412,7 @@ class DArray(DenseArray, OfInner[A]):
         return made
 
     @classmethod
-    def joins(cls, other: Any) -> bool:
+    def joins(cls, other: type[AbstractArray]) -> bool:
         """May an array of this family, the same on all processes, be divided unasked? (None: NumPy's.)"""
         return other is cls.inner or (other is None and cls.inner.home.rank < 2)
 

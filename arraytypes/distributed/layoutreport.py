@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ShapeLike
 from mirabelle.arraytypes.cards import shown_bytes, shown_shape
 from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, Pieces, Split, divided
 from mirabelle.arraytypes.distributed.views import DView, Map
 from mirabelle.dispatch.misuse import explained
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.distributed.layouts import Placement
 
 # More processes than this are not listed one by one.
 LISTED = 16
@@ -207,7 +211,7 @@ class LayoutReport:
 
     __module__ = "mirabelle.distributed"
 
-    def __init__(self, division: Division, dtype: Any, rank: int | None = None) -> None:
+    def __init__(self, division: Division, dtype: np.dtype | None, rank: int | None = None) -> None:
         self._division = division
         self.shape: tuple[int, ...] = division.shape
         # None if a shape was asked for.
@@ -293,7 +297,9 @@ def listed(processes: int) -> list[int | None]:
 
 
 @explained
-def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> LayoutReport:
+def layout_of(
+    x: AbstractArray | ShapeLike, layout: Layout | Placement | None = None, processes: int | None = None
+) -> LayoutReport:
     """How an array is divided over processes: a picture, and what each holds. It sends no messages.
 
     Of a shape, or with a `layout`, how it would be divided, over as many processes as are there or as
@@ -348,7 +354,7 @@ def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> Layou
         if layout is None:
             layout = division.base.layout if division.base.shape == shape else None
     else:
-        shape = (int(x),) if isinstance(x, (int, np.integer)) else tuple(int(n) for n in x)
+        shape = (int(x),) if isinstance(x, (int, np.integer)) else tuple(int(n) for n in cast(Sequence[Any], x))
         if processes is None:
             processes, rank = communicator().size, communicator().rank
     part = divided(shape, processes, None if layout is None else Layout.of(layout))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed.combining import combined
 from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, communicator
@@ -60,7 +61,7 @@ class Delivery:
         sends: Mapping[int, tuple[int, int]],
         receives: Mapping[int, tuple[int, int]],
         shape: tuple[int, ...],
-        dtype: Any,
+        dtype: DTypeLike,
         words: Sequence[Any] = ("rows",),
     ) -> Delivery:
         """The delivery of rows of one array: {rank: (first, end)} each.
@@ -76,12 +77,12 @@ class Delivery:
             marked(*words),
         )
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: AbstractArray) -> AbstractArray:
         """What comes, when rows of `x` are sent."""
         check_local(x, "A delivery")
         return delivered(root_of(x), self, [x])[0]
 
-    def begin(self, inner: Any, views: Sequence[Any]) -> Flight:
+    def begin(self, inner: type[DenseArray], views: Sequence[Any]) -> Flight:
         """Send rows of contiguous views, and let what comes arrive."""
         landed = [inner._empty(shape, dtype) for shape, dtype in self.landing]
         messages = Messages(self.comm, inner, self.mark)

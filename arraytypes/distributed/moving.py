@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,8 +42,11 @@ from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.distributed.layouts import Placement
 
-def redistribute(x: Any, layout: Any) -> AbstractArray:
+
+def redistribute(x: AbstractArray, layout: Layout | Placement) -> AbstractArray:
     """The same array in another layout, when it is needed: what is said of it in between costs no messages.
 
     Parameters

@@ -209,12 +209,12 @@ class Dual(AbstractArray):
         return Dual._of(value, terms, self._n, self._tag)
 
     @property
-    def value(self) -> Any:
+    def value(self) -> AbstractArray:
         """The values, without their derivatives."""
         return self._value
 
     @property
-    def partials(self) -> Any:
+    def partials(self) -> AbstractArray:
         """The partial derivatives: an array of shape (N, *self.shape)."""
         found = combined(self, self._now())
         shape = (self._n, *self.shape)

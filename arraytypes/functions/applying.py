@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -142,8 +143,9 @@ class vectorize:
     """
 
     def __init__(
-        self, pyfunc: Any = None, otypes: Any = None, doc: Any = None, excluded: Any = None,
-        cache: bool = False, signature: Any = None,
+        self, pyfunc: Callable[..., Any] | None = None, otypes: str | Sequence[DTypeLike] | None = None,
+        doc: str | None = None, excluded: Iterable[int | str] | None = None,
+        cache: bool = False, signature: str | None = None,
     ) -> None:  # fmt: skip
         if signature is not None:
             raise NotImplementedError(

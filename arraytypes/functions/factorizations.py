@@ -17,11 +17,12 @@ Each holds its factors as arrays of the same place as the matrix. Stacks of matr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions import decompositions, solving
@@ -40,6 +41,9 @@ from mirabelle.arraytypes.functions.solving import SlogdetResult, check_system, 
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.dispatch.styles import Place
 
 
 class Factorization:
@@ -60,13 +64,13 @@ class Factorization:
     shape: tuple[int, ...]
     dtype: np.dtype
 
-    def __init__(self, A: Any) -> None:
-        A = as_array(A)
+    def __init__(self, A: ArrayLike) -> None:
+        matrix: Any = as_array(A)
         name = type(self).__name__
-        (check_square if self._square else check_matrices)(name, A)
-        (A,) = inexact(name, A)
-        self.shape, self.dtype = A.shape, A.dtype
-        for part, value in zip(self._parts, self._factor(A), strict=True):
+        (check_square if self._square else check_matrices)(name, matrix)
+        (matrix,) = inexact(name, matrix)
+        self.shape, self.dtype = matrix.shape, matrix.dtype
+        for part, value in zip(self._parts, self._factor(matrix), strict=True):
             setattr(self, part, value)
 
     def _factor(self, A: Any) -> tuple[Any, ...]:
@@ -83,7 +87,7 @@ class Factorization:
         return made
 
     @property
-    def place(self) -> Any:
+    def place(self) -> Place:
         """Where the factors are."""
         return verbs.place(getattr(self, self._parts[0]))
 
@@ -96,16 +100,16 @@ class Factorization:
         stack = f"{' x '.join(map(str, self.shape[:-2]))} matrices of " if self.ndim > 2 else ""
         return f"{type(self).__name__} of {stack}{size}, {self.dtype.name}, at {self.place}"
 
-    def solve(self, b: Any) -> AbstractArray:
+    def solve(self, b: ArrayLike) -> AbstractArray:
         """The x with A x = b, for one vector, or columns of them."""
         name = f"{type(self).__name__}.solve"
         like = getattr(self, self._parts[0])
-        b = as_array(b, like=like)
-        check_system(name, self, b)
-        b, _ = inexact(name, b, like)
-        if b.ndim > 1:
-            return self._solve(b)
-        return standing_alone(self._solve(b[:, None])[..., 0])
+        right: Any = as_array(b, like=like)
+        check_system(name, self, right)
+        right, _ = inexact(name, right, like)
+        if right.ndim > 1:
+            return self._solve(right)
+        return standing_alone(self._solve(right[:, None])[..., 0])
 
     def _solve(self, b: Any) -> Any:
         """The solutions for columns."""
@@ -255,7 +259,7 @@ class Triangular(Factorization):
     _parts = ("matrix",)
     matrix: Any
 
-    def __init__(self, A: Any, lower: bool = False) -> None:
+    def __init__(self, A: ArrayLike, lower: bool = False) -> None:
         self.lower = bool(lower)
         super().__init__(A)
 
@@ -430,7 +434,7 @@ class SVD(Factorization):
     S: Any
     Vh: Any
 
-    def __init__(self, A: Any, rtol: float | None = None) -> None:
+    def __init__(self, A: ArrayLike, rtol: float | None = None) -> None:
         super().__init__(A)
         self.rtol = float(np.finfo(self.dtype).eps) * max(self.shape[-2:]) if rtol is None else float(rtol)
 
@@ -455,7 +459,7 @@ class SVD(Factorization):
             raise LinAlgError(singular("SVD.inv"))
         return self.pinv(rtol=0.0)
 
-    def pinv(self, rtol: float | None = None) -> Any:
+    def pinv(self, rtol: float | None = None) -> AbstractArray:
         """The pseudo-inverse."""
         if rtol is not None:
             scaled = verbs.divide(adjoint(self.Vh), self.S[..., None, :])
@@ -463,11 +467,11 @@ class SVD(Factorization):
             scaled = verbs.multiply(adjoint(self.Vh), self._reciprocals()[..., None, :])
         return verbs.matmul(scaled, adjoint(self.U))
 
-    def rank(self) -> Any:
+    def rank(self) -> AbstractArray:
         """How many singular values count."""
         return verbs.count_nonzero(self._counts(), axis=-1)
 
-    def cond(self) -> Any:
+    def cond(self) -> AbstractArray:
         """The largest singular value over the smallest."""
         return verbs.divide(self.S[..., 0], self.S[..., -1])
 
@@ -508,7 +512,7 @@ class Eigen(Factorization):
     values: Any
     vectors: Any
 
-    def __init__(self, A: Any, hermitian: bool = False) -> None:
+    def __init__(self, A: ArrayLike, hermitian: bool = False) -> None:
         self.hermitian = bool(hermitian)
         super().__init__(A)
 
@@ -527,7 +531,7 @@ class Eigen(Factorization):
         coefficients = verbs.divide(self._in_eigenvectors(b), self.values[..., None])
         return verbs.matmul(self.vectors, coefficients)
 
-    def apply(self, f: Callable[[Any], Any]) -> Any:
+    def apply(self, f: Callable[[Any], Any]) -> AbstractArray:
         """The function of the matrix that is `f` of its eigenvalues: V diag(f(w)) V⁻¹."""
         scaled = verbs.multiply(self.vectors, f(self.values)[..., None, :])
         if self.hermitian:
@@ -596,7 +600,7 @@ def _(A: Factorization) -> Any:
 
 @solving.solve.method
 def _(x1: Factorization, x2: object) -> Any:
-    return x1.solve(x2)
+    return x1.solve(cast(Any, x2))
 
 
 @solving.inv.method

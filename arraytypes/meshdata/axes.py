@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.meshdata.expressions import narrow, shown
 from mirabelle.arraytypes.meshdata.points import Points
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.treetaking import Region
 
 
 class Ragged:
@@ -168,7 +172,12 @@ class Axis:
     __slots__ = ("_hash", "components", "label", "numbering")
 
     def __init__(
-        self, label: Hashable, components: Any = None, *, numbering: Any = None, regions: Any = None
+        self,
+        label: Hashable,
+        components: Any = None,
+        *,
+        numbering: ArrayLike | Mapping[Any, ArrayLike] | None = None,
+        regions: Mapping[Any, Any] | Sequence[Region] | None = None,
     ) -> None:
         self.label: Any = label
         if getattr(label, "__hash__", None) is None:
@@ -228,7 +237,7 @@ class Axis:
                 return c
         raise KeyError(f"The axis {self.label!r} has no component {key!r}: it has {list(self.keys)}.")
 
-    def numbered(self, numbering: npt.ArrayLike | Mapping[Any, npt.ArrayLike]) -> Axis:
+    def numbered(self, numbering: ArrayLike | Mapping[Any, ArrayLike]) -> Axis:
         """The same axis, whose entries are stored in another order.
 
         >>> from mirabelle import meshdata as md

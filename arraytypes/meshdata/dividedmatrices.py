@@ -7,7 +7,7 @@ it. A product brings those entries of the vector that a process' rows reach and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
+
+if TYPE_CHECKING:
+    pass
 
 
 class DividedMatrix:
@@ -97,7 +100,7 @@ class DividedMatrix:
         """Set all entries to zero, to be added to again."""
         self.data.fill(0)
 
-    def widened(self, v: AbstractArray) -> Any:
+    def widened(self, v: AbstractArray) -> AbstractArray:
         """Of a distributed vector what this process' rows reach: own entries, then those of others."""
         if isinstance(getattr(v, "parent", v) if hasattr(v, "tree") else v, Traced):
             raise PartsAsked("A product with a matrix over processes sends messages of its own.")
@@ -112,7 +115,7 @@ class DividedMatrix:
         self.pattern.columns.bcast(x)
         return x
 
-    def __matmul__(self, v: Any) -> AbstractArray:
+    def __matmul__(self, v: AbstractArray) -> AbstractArray:
         return self.pattern.row_entries.of_own(verbs.materialize(self.csr @ self.widened(v)))
 
     @property

@@ -107,7 +107,7 @@ class Dofs:
     layers = 0
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> np.ndarray:
         """The table as loops read it."""
         return self.table
 
@@ -149,7 +149,7 @@ class Dofs:
         found: tuple[Any, Any, Any] = self.known("inverse", _inverse)
         return found
 
-    def on(self, family: type[AbstractArray], what: str = "table") -> Any:
+    def on(self, family: type[AbstractArray], what: str = "table") -> AbstractArray:
         """A table (or a part of the inverse) in the memory of an array type's place."""
         key = family, what
         if key not in self._placed:

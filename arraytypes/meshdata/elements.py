@@ -125,7 +125,7 @@ class Element:
         )
         return np.abs(here[:, None] - there).max(axis=2).argmin(axis=1)
 
-    def sign(self, kind: str, seen: tuple[int, ...]) -> Any:
+    def sign(self, kind: str, seen: tuple[int, ...]) -> int | np.ndarray:
         """The sign (or signs) of an entity's functions that the mesh sees so: -1 where `seen` is odd."""
         if self.mapping == "identity" or len(seen) < 2:
             return 1

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import ArrayLike, Index
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.meshdata.forestchecks import check_array
 from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
@@ -118,7 +119,7 @@ class Ghosted:
         self.begin("ASSIGN").end()
         self.array[...] = value
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: ArrayLike) -> None:
         """`x[...] = 0` is `x.fill(0)`; parts of it are written by loops, or as parts of the array itself."""
         whole = index is Ellipsis or (isinstance(index, slice) and index == slice(None))
         if not whole or np.ndim(value):

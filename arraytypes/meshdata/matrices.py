@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.creation import asarray, zeros
 from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -120,7 +121,9 @@ class Pattern:
     def matrix(self, dtype: DTypeLike = ..., *, array: type[DArray]) -> DividedMatrix: ...  # type: ignore[overload-overlap]
     @overload
     def matrix(self, dtype: DTypeLike = ..., *, array: type[AbstractArray] | None = ...) -> Matrix: ...
-    def matrix(self, dtype: DTypeLike = np.float64, *, array: type[AbstractArray] | None = None) -> Any:
+    def matrix(
+        self, dtype: DTypeLike = np.float64, *, array: type[AbstractArray] | None = None
+    ) -> Matrix | DividedMatrix:
         """A matrix of zeros with this pattern, in arrays of a type: over processes, if these are distributed.
 
         >>> import mirabelle as mb
@@ -306,7 +309,7 @@ class Matrix:
         """Set all entries to zero, to be added to again."""
         verbs.assign(self.data, 0)
 
-    def __matmul__(self, other: Any) -> AbstractArray:
+    def __matmul__(self, other: ArrayLike) -> AbstractArray:
         return verbs.matmul(self.csr, other)
 
     @property

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.distributed.darray import DArray
     from mirabelle.arraytypes.meshdata.annotations import Where
     from mirabelle.arraytypes.meshdata.spaces import Field
+    from mirabelle.arraytypes.meshdata.trees import AxisTree
 
 
 class MixedSpace:
@@ -57,7 +58,7 @@ class MixedSpace:
         self.mesh = spaces[0].mesh
 
     @cached_property
-    def tree(self) -> Any:
+    def tree(self) -> AxisTree:
         """The axis tree: the fields one after the other, or (interleaved) together at each entity."""
         fields = dict(zip(self.names, self.spaces, strict=True))
         if not self.interleaved:

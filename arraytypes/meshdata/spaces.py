@@ -79,7 +79,7 @@ class Space:
         return (self.dim,) if self.element.mapping != "identity" else self.components
 
     @cached_property
-    def tree(self) -> Any:
+    def tree(self) -> AxisTree:
         """The axis tree: under each kind of entity its degrees of freedom, and of each the components.
 
         >>> from mirabelle import meshdata as md

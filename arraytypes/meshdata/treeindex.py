@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.regions import Path
 from mirabelle.arraytypes.meshdata.trees import UNIT, AxisTree
 from mirabelle.arraytypes.meshdata.treetaking import Region, as_extent, taken
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
 
 Sources = dict[Path, tuple[Path, dict[Any, Expression]]]
 
@@ -110,7 +113,7 @@ class Selection:
         start, stop = int(self.positions[0]), int(self.positions[-1]) + (1 if step > 0 else -1)
         return slice(start, stop if stop >= 0 else None, step)
 
-    def index_for(self, family: Any) -> Any:
+    def index_for(self, family: type[AbstractArray]) -> slice | AbstractArray:
         """What selects the entries of a flat array of a type: a slice, or a table at its place."""
         if self.span is not None:
             return self.span

@@ -110,7 +110,7 @@ class AxisTree:
         return self.axis.points(component)
 
     @staticmethod
-    def component(axis: Axis, key: Hashable) -> Any:
+    def component(axis: Axis, key: Hashable) -> Hashable:
         """The key of a component of an axis; None stands for that of the only one."""
         return axis.keys[0] if key is None and len(axis.keys) == 1 else axis.component(key).key
 

@@ -18,7 +18,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -59,6 +59,11 @@ from mirabelle.arraytypes.programs.signature import (
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.usercode.rewriting import Source
 from mirabelle.dispatch import counters, generic, policy, verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.programs.explaining import ProgramExplanation
+    from mirabelle.arraytypes.programs.pieces import InPiecesExplained
+    from mirabelle.arraytypes.programs.profiling import Profile
 
 # After so many programs of one function for different numbers it is said what to do.
 MANY_PROGRAMS = 32
@@ -422,7 +427,9 @@ class Compiled:
                 pass
         return partcalls.program(self, args, kwargs)  # type: ignore[no-any-return]
 
-    def explain(self, *args: Any, source: bool = False, **kwargs: Any) -> Any:
+    def explain(
+        self, *args: Any, source: bool = False, **kwargs: Any
+    ) -> ProgramExplanation | InPiecesExplained:
         """What the program for these arguments does, step by step (see `Program.explain`).
 
         >>> import mirabelle as mb
@@ -440,7 +447,7 @@ class Compiled:
             explained.facts["sizes"] = self._any.said(call)
         return explained
 
-    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
+    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Profile:
         """Where the program for these arguments spends its time (see `Program.profile`).
 
         >>> import mirabelle as mb

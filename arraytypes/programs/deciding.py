@@ -52,7 +52,7 @@ OPTIONS = {
 
 
 @generic
-def decide(node: Any) -> dict[str, Any] | None:
+def decide(node: Node) -> dict[str, Any] | None:
     """What is decided about a node of a graph, by its class: a dictionary of decisions, or None.
 
     Methods are given the nodes of every program that is compiled from then on, as they are captured and after

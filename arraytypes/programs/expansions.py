@@ -54,7 +54,7 @@ class Sums(Expansion, name="sums"):
 
 
 @generic
-def expand(node: Any, how: Any) -> Node:  # type: ignore[empty-body]
+def expand(node: Node, how: Expansion) -> Node:  # type: ignore[empty-body]
     """A product computed in another way: a node of the same shape and dtype, or the node itself.
 
     Methods are for a class of nodes (`Product`, `Fold`) and an `Expansion`.

@@ -22,7 +22,7 @@ import functools
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -61,6 +61,7 @@ from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, T
 from mirabelle.dispatch import loading, verbs
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.annotations import Device
 
 FORMAT, VERSION = "mirabelle program", 2
@@ -384,7 +385,9 @@ class LoadedProgram(Program):
     [8.]
     """
 
-    def __init__(self, description: Any, graph: Any, inner: Any, seconds: dict[str, float]) -> None:
+    def __init__(
+        self, description: Mapping[str, Any], graph: Any, inner: type[AbstractArray], seconds: dict[str, float]
+    ) -> None:
         self.name = str(description["name"])
         self.parameters = [str(name) for name in description["parameters"]]
         self.called_with = graph.called_with

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +36,11 @@ from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.programs.compiled import Compiled
+    from mirabelle.arraytypes.programs.explaining import ProgramExplanation
+    from mirabelle.arraytypes.programs.profiling import Profile
+
 _SHARED = "and another argument shares its memory. Pass a copy of one of them: mb.copy(x)."
 
 
@@ -59,7 +65,9 @@ class Program:
     (True, 1)
     """
 
-    def __init__(self, owner: Any, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, owner: Compiled, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.name = getattr(owner.function, "__name__", "program")
         self.key = arguments.key
         self.keep = arguments.keep
@@ -218,7 +226,7 @@ class Program:
 
         return chosen_schedule(self)
 
-    def run(self, arrays: Any, composed: Any = ()) -> Any:
+    def run(self, arrays: Sequence[Any], composed: Any = ()) -> Any:
         """Run with arrays for the inputs, and return what the function returns.
 
         `composed` are the arguments that are made of several of them.
@@ -309,7 +317,7 @@ class Program:
                 x._node = Leaf(made)
         return followed
 
-    def explain(self, *, source: bool = False) -> Any:
+    def explain(self, *, source: bool = False) -> ProgramExplanation:
         """What the program does: its steps with the lines they come from, what they move, the memory it needs.
 
         It prints as text and shows in notebooks with a picture. With `source`, the source of its kernels, too.
@@ -324,7 +332,7 @@ class Program:
 
         return explained(self, source)
 
-    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
+    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Profile:
         """Where the program spends its time: by steps, and by lines of the function.
 
         It is run with these arguments, which keep what they hold: each step by itself with a clock around it,

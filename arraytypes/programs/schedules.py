@@ -16,7 +16,7 @@ import dataclasses
 import inspect
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -393,7 +393,7 @@ class Schedule:
         return {"format": FORMAT, "version": VERSION, "decisions": decisions}
 
     @classmethod
-    def of(cls, description: Any) -> Schedule:
+    def of(cls, description: Mapping[str, Any]) -> Schedule:
         """The schedule that `described` made this of; each decision is made, and so checked, by its method."""
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise ValueError("it is no schedule of mirabelle")

@@ -286,7 +286,7 @@ class Traced(DenseArray):
         store(dest, source.node)
 
     @classmethod
-    def joins(cls, other: Any) -> bool:
+    def joins(cls, other: type[AbstractArray]) -> bool:
         return other is cls.inner or cls.inner.joins(other) or (other is None and cls.inner.home.rank < 2)
 
     @classmethod

@@ -15,6 +15,7 @@ Tridiagonal[HostArray[float64, 1], HostArray[float64, 1], HostArray[float64, 1]]
 from __future__ import annotations
 
 import operator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -67,7 +68,7 @@ class Banded(Structured):
         return Structure(-min(self._how), max(self._how), symmetric=self._how == (0,))
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> Hashable:
         return Banded, self._how, self._shape
 
     @classmethod

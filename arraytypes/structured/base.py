@@ -34,7 +34,7 @@ Rules for functions of one array are methods, as above. Those for elementwise fu
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -226,7 +226,7 @@ class Structured(AbstractArray):
         return [f"shape={self._shape}"]
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> Hashable:
         """What decides where each entry of the parts stands: equal for arrays whose parts match."""
         return None
 
@@ -291,7 +291,7 @@ class Structured(AbstractArray):
         return self._parts
 
     @property
-    def family(self) -> Any:
+    def family(self) -> type[DenseArray]:
         """The dense type at the bottom of the parts."""
         return leaf_family(type(self))
 

@@ -18,7 +18,7 @@ Many blocks of one shape are given as one stack, which is multiplied, solved and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -92,7 +92,7 @@ class BlockDiagonal(Structured):
         return all(m == n for _, m, n in self.blocks)
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> Hashable:
         return BlockDiagonal, self.blocks, tuple(p.ndim for p in self._parts)
 
     def spans(self) -> list[tuple[Any, slice, slice]]:
@@ -228,7 +228,7 @@ class BlockDiagonal(Structured):
             made.append(verbs.multiply(p, line))
         return self._made(*made)
 
-    def by_parts(self, rule: Callable[[Any, Any], Any], x: Any, axis: int) -> Any:
+    def by_parts(self, rule: Callable[[Any, Any], Any], x: AbstractArray, axis: int) -> AbstractArray:
         """`rule` of each block and its rows of `x` (columns, or a vector), one below the other."""
         axis %= x.ndim
         made = []

@@ -13,6 +13,7 @@ Concat[View[HostArray[float64, 2], 2], View[HostArray[float64, 2], 2]](
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ class Concat(Structured):
         return int(self._how)
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> Hashable:
         return Concat, self.axis, tuple(p.shape for p in self._parts)
 
     def spans(self) -> list[tuple[Any, slice]]:

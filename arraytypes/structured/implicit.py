@@ -120,7 +120,7 @@ class Fill(Implicit):
         return NUMBER if type(self).constant == 0 else DENSE
 
     @property
-    def scalar(self) -> Any:
+    def scalar(self) -> AbstractArray:
         """The value as an array of no dimensions."""
         return self._parts[0] if self._parts else scalar_array(self.family, self._how)
 
@@ -431,14 +431,14 @@ class Range(Implicit):
         return ranged(maker_of(device).family, d, start, step, size)
 
     @property
-    def start(self) -> Any:
+    def start(self) -> int | float:
         return self._how[0]
 
     @property
-    def step(self) -> Any:
+    def step(self) -> int | float:
         return self._how[1]
 
-    def at(self, i: int) -> Any:
+    def at(self, i: int) -> int | float:
         """The element at `i` as a Python number."""
         start, step = self._how
         if self.dtype.kind != "f":

@@ -99,7 +99,7 @@ class Inverse(Structured):
             return self._factors
 
     @property
-    def matrix(self) -> Any:
+    def matrix(self) -> AbstractArray:
         """The matrix that this is the inverse of."""
         turned, conjugated, scale = self._how
         x = self._parts[0].T if turned else self._parts[0]

@@ -22,6 +22,7 @@ from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.annotations import ArrayLike
 
 
@@ -78,7 +79,7 @@ class Reordered(Structured):
         return int(self._how)
 
     @property
-    def order(self) -> Any:
+    def order(self) -> AbstractArray:
         """Which columns (or rows) there are."""
         return self._parts[1]
 

@@ -122,17 +122,17 @@ class CSR(Structured):
         return attributes
 
     @property
-    def data(self) -> Any:
+    def data(self) -> AbstractArray:
         """The stored entries, row by row."""
         return self._parts[0]
 
     @property
-    def indices(self) -> Any:
+    def indices(self) -> AbstractArray:
         """The column of each stored entry."""
         return self._parts[1]
 
     @property
-    def indptr(self) -> Any:
+    def indptr(self) -> AbstractArray:
         """Where in `data` each row begins; and at last where the last one ends."""
         return self._parts[2]
 

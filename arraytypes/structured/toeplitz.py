@@ -190,7 +190,7 @@ class Toeplitz(ByDiagonals):
         return _toeplitz(concat([flip(row[1:]), column]), column.shape[0], row.shape[0])
 
     @property
-    def diagonals(self) -> Any:
+    def diagonals(self) -> AbstractArray:
         return self._parts[0]
 
     def _transposed(self) -> Any:
@@ -245,7 +245,7 @@ class Circulant(ByDiagonals):
         return _circulant(column)
 
     @property
-    def diagonals(self) -> Any:
+    def diagonals(self) -> AbstractArray:
         column = self._parts[0]
         return concat([column[1:], column]) if column.size else column
 

@@ -65,7 +65,7 @@ Pass = Callable[[tuple[Node, ...]], tuple[Node, ...]]
 
 
 @generic
-def rewrite(node: Any) -> Node:  # type: ignore[empty-body]
+def rewrite(node: Node) -> Node:  # type: ignore[empty-body]
     """What a node of a graph is to be instead: itself, or another one of the same shape and dtype.
 
     Methods are given the nodes of every graph that is compiled, after their operands. See

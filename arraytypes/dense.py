@@ -412,7 +412,7 @@ def in_columns(view: Any) -> bool:
 
 
 # Moving and filling pay for several threads from so many times the elements that computing does.
-MOVED = 4
+MOVED = native.MOVED
 
 
 def is_small(shape: tuple[int, ...], operations: int) -> bool:

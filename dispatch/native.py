@@ -116,7 +116,16 @@ _computes_at_once = False
 
 def _limits(s: Any) -> None:
     immediate = (_computes_at_once and s.immediate_size) or -1  # (0: not even what has no elements)
-    in_c.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size)
+    in_c.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size, moved_at_once(s))
+
+
+# One thread moves up to so many times the elements for which one computes.
+MOVED = 4
+
+
+def moved_at_once(s: Any) -> int:
+    """Of so many elements memory is copied to memory by NumPy, without a look at how a kernel would do it."""
+    return s.small_size and max(4 * s.small_size, MOVED * s.thread_size)  # type: ignore[no-any-return]
 
 
 def compute_at_once() -> None:

@@ -40,7 +40,7 @@ from mirabelle.arraytypes.wrappers import (
 )
 from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.unchanged import usable
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch import evaluation as evaluation  # (C asks it what an evaluation moves)
 from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.policy import scalar_access
@@ -103,13 +103,18 @@ def _(shown: Any) -> Any:
     made = leaf_family(shown)[shown.dtype, shown.ndim]
 
     def copy(x: Any) -> Any:
-        if math.prod(x.shape) > 4 * settings.small_size or not _in_memory(x):
+        size = math.prod(x.shape)
+        if size > native.moved_at_once(settings) or not _in_memory(x):
             return general(x)
         view = read(x)
         if view is None:
             return general(x)
         leaf = new_leaf(Leaf)
-        leaf.view = view.copy()
+        if size > 4 * settings.small_size:  # (memory that was used before)
+            leaf.view = HostArray._empty(view.shape, view.dtype)
+            np.copyto(leaf.view, view)
+        else:
+            leaf.view = view.copy()
         leaf.shape = leaf.view.shape
         leaf.dtype = shown.dtype
         copied = _new(made)
@@ -324,7 +329,7 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     if (not ours and node.root is not None) or hasattr(x, "_copy_of") or not usable():
         return False
     target = (node.view if shown is None else through(shown, node.view))[how]
-    if target.size > 4 * settings.small_size:
+    if target.size > native.moved_at_once(settings):
         return False
     new = read(value)
     if new is None:

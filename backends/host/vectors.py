@@ -15,7 +15,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS
-from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
+from mirabelle.arraytypes.wrappers import PermutedDims, Reshaped, View, root_of
 from mirabelle.backends.host import numpyblas
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
@@ -151,7 +151,7 @@ def _beside_numpys(verb: Any, function: Any) -> None:
             return general
         return _product(HostArray, dtype, False, general, function)
 
-    kinds: Any = HostArray | View | PermutedDims
+    kinds: Any = HostArray | View | PermutedDims | Reshaped
     verb.generated(product, signature=(kinds, np.ndarray))
     verb.generated(product, signature=(np.ndarray, kinds))
 

@@ -119,7 +119,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     Py_ssize_t size = 1;
     for (int i = 0; i < target.nd; i++)
         size *= target.dims[i];
-    if (size > 4 * state.few)
+    if (size > state.moved)
         return 0;
     Py_ssize_t read = self->kind == PLAIN_NUMBER ? 0 : size * PyArray_ITEMSIZE(view);
     if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view))

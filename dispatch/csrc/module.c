@@ -120,12 +120,12 @@ forget(PyObject *module, PyObject *ignored)
 }
 
 /* limits(operations of a tree that need no looking at, elements that are few, operations of a small tree, elements of
-   what is computed at once, elements of what is computed soon) */
+   what is computed at once, elements of what is computed soon, elements that are moved at once) */
 static PyObject *
 limits(PyObject *module, PyObject *args)
 {
-    if (!PyArg_ParseTuple(args, "nnnnn", &state.node_limit, &state.few, &state.tree_limit, &state.immediate,
-                          &state.brief))
+    if (!PyArg_ParseTuple(args, "nnnnnn", &state.node_limit, &state.few, &state.tree_limit, &state.immediate,
+                          &state.brief, &state.moved))
         return NULL;
     Py_RETURN_NONE;
 }

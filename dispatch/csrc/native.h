@@ -115,6 +115,8 @@ typedef struct {
     Py_ssize_t immediate;
     /* Of values of so many elements, trees do not reach over more than a few names. */
     Py_ssize_t brief;
+    /* So many elements are written from memory to memory by NumPy. */
+    Py_ssize_t moved;
 } State;
 
 extern State state;

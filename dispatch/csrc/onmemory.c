@@ -64,6 +64,10 @@ static int
 are_few(OnMemory *self, PyObject *x, PyObject *y)
 {
     double a = size_of(x), b = size_of(y), most = 4 * (double)state.few;
+    Part part;
+    /* (Of more, a tree joins the kernel.) */
+    if (self->kind == ELEMENTWISE && a > most && part_of(x, &part) != NULL && part_of(y, &part) != NULL)
+        most = (double)state.moved;
     if (a < 0 || b < 0 || b > most)
         return 0;
     if (self->kind == PICKED)

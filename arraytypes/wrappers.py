@@ -297,6 +297,7 @@ native.tell(
     wrapper=Wrapper,
     view=View,
     permuted=PermutedDims,
+    reshaped=Reshaped,
     capture=verbs.capture,
     view_parent=Wrapper.__dict__["_parent"],
     view_how=Wrapper.__dict__["_how"],

@@ -31,7 +31,7 @@ SHAPES = [
 NUMBERS = [
     2, -3, 0, 1.5, 0.5, -0.0, 1j, True, np.float64(2.5), np.float32(1.25), np.int8(3), 300, 2**40, float("nan"),
 ]  # fmt: skip
-LAYOUTS = ["whole", "whole", "part", "backwards", "transposed", "every second", "columns", "row"]
+LAYOUTS = ["whole", "whole", "part", "backwards", "transposed", "every second", "columns", "row", "reshaped"]
 
 
 def drawn(dtype, shape, rng, k):
@@ -50,6 +50,8 @@ def laid(x, how):
     """The same elements in NumPy's memory and in ours, laid out alike."""
     if how == "whole" or x.ndim == 0:
         return x.copy(), mb.HostArray(x)
+    if how == "reshaped":
+        return x.copy(), mb.HostArray(np.append(x.reshape(-1), x.reshape(-1)[:1]))[: x.size].reshape(x.shape)
     if how == "part":
         around, index = np.pad(x, 1), (slice(1, -1),) * x.ndim
     elif how == "backwards":

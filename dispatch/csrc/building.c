@@ -195,6 +195,26 @@ whole_in_memory(PyObject *x, Part *part, PyObject **shape)
     return memory;
 }
 
+/* Elements that lie side by side, in another shape: 1, or 0. */
+static int
+in_another_shape(const Part *of, PyObject *shape, Py_ssize_t step, Part *part)
+{
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > DIMENSIONS || !lies_together(of, step))
+        return 0;
+    part->data = of->data;
+    part->nd = (int)PyTuple_GET_SIZE(shape);
+    for (int d = part->nd - 1; d >= 0; d--) {
+        part->dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+        part->strides[d] = step;
+        step *= part->dims[d];
+    }
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return part_size(part) == part_size(of);
+}
+
 /* The memory that is shown of a handle or by wrappers, if it is there, and which part of it that is: borrowed, or NULL. Its
    shape, too. */
 static PyArrayObject *
@@ -218,6 +238,8 @@ part_in_memory(PyObject *x, Part *part, PyObject **shape)
             return NULL;
         if (is_view)
             return resolve_part(how, below.nd, below.dims, below.strides, below.data, part) ? memory : NULL;
+        if (PyType_IsSubtype(Py_TYPE(x), state.reshaped))
+            return in_another_shape(&below, *shape, PyArray_ITEMSIZE(memory), part) ? memory : NULL;
         if (!PyType_IsSubtype(Py_TYPE(x), state.permuted) || !PyTuple_CheckExact(how) || PyTuple_GET_SIZE(how) != below.nd)
             return NULL;
         part->data = below.data;

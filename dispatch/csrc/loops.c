@@ -300,8 +300,7 @@ bounds(const Part *part, Py_ssize_t item, char **first, char **last)
     *last += item;
 }
 
-/* Do the elements of a part lie side by side, in C's order? */
-static int
+int
 lies_together(const Part *part, Py_ssize_t step)
 {
     for (int d = part->nd - 1; d >= 0; d--) {

@@ -42,6 +42,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"wrapper", (PyObject **)&state.wrapper},
         {"view", (PyObject **)&state.view},
         {"permuted", (PyObject **)&state.permuted},
+        {"reshaped", (PyObject **)&state.reshaped},
         {"divided", (PyObject **)&state.divided},
         {"traced", (PyObject **)&state.traced},
         {"capture", &state.capture},

@@ -69,9 +69,9 @@ typedef struct {
 
 /* What mirabelle's modules said of themselves. */
 typedef struct {
-    /* The classes made of Leaf and Node, and those of dense arrays, wrappers, views and permuted dimensions; of
+    /* The classes made of Leaf and Node, and those of dense arrays, wrappers, views, permuted dimensions and other shapes; of
        views of distributed memory, and of what programs are captured with. */
-    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *permuted, *divided, *traced;
+    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *permuted, *reshaped, *divided, *traced;
     /* Where views keep their parent, index and shape. */
     Py_ssize_t view_parent, view_how, view_shape;
     /* Where arrays without axes say that a constructor made them. */
@@ -255,6 +255,8 @@ resolve_index(PyObject *index, PyArrayObject *a, Part *part)
 /* The number of elements of a shape, and of a part. */
 double shape_size(PyObject *shape);
 Py_ssize_t part_size(const Part *part);
+/* Do the elements of a part, of so many bytes each, lie side by side, in C's order? (loops.c) */
+int lies_together(const Part *part, Py_ssize_t step);
 /* The memory that an array of ours, if it is there, or one of NumPy's shows, and which part of it that is: borrowed, or
    NULL. */
 PyArrayObject *part_of(PyObject *x, Part *part);

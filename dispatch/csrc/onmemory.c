@@ -3,6 +3,8 @@
 
 #include "native.h"
 
+/* So many times the elements for which one thread computes, it moves (dispatch/native.py). */
+#define MOVED 4
 /* An operation on elements, or x[integers]. */
 enum { ELEMENTWISE, PICKED };
 
@@ -26,7 +28,7 @@ size_of(PyObject *x)
     PyObject *shape = NULL;
     if (IS_ARRAY(x))
         return (double)elements((PyArrayObject *)x);
-    if (PyType_IsSubtype(Py_TYPE(x), state.view))
+    if (PyType_IsSubtype(Py_TYPE(x), state.wrapper))
         shape = SLOT(x, state.view_shape);
     else if (PyType_IsSubtype(Py_TYPE(x), state.dense)) {
         PyObject *version = VERSION_OF(x);
@@ -65,9 +67,9 @@ are_few(OnMemory *self, PyObject *x, PyObject *y)
 {
     double a = size_of(x), b = size_of(y), most = 4 * (double)state.few;
     Part part;
-    /* (Of more, a tree joins the kernel.) */
+    /* (Of more, a tree joins the kernel; and several threads compute from a part of those on that they move.) */
     if (self->kind == ELEMENTWISE && a > most && part_of(x, &part) != NULL && part_of(y, &part) != NULL)
-        most = (double)state.moved;
+        most = (double)state.moved / MOVED;
     if (a < 0 || b < 0 || b > most)
         return 0;
     if (self->kind == PICKED)

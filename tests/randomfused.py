@@ -19,9 +19,9 @@ MESHES = {n: md.unit_square(n) for n in (1, 2, 3)}
 INTENTS = (md.INC, md.INC, md.INC, md.WRITE, md.MIN_RW, md.MAX_RW, md.MIN_WRITE)
 
 
-def kernel(rng, widths, entries, adds):
+def kernel(rng, widths, entries, adds, more):
     """A kernel of arrays of so many entries (0 is a number) that writes so many: coefficients, products, a
-    quotient, a branch."""
+    quotient, a branch. With `more` it writes one of each cell, too."""
     c = rng.choice([0.5, -1.0, 0.25, 2.0, 0.0], size=(3, 3))
     kind = rng.integers(4)
 
@@ -50,7 +50,15 @@ def kernel(rng, widths, entries, adds):
         for i in range(entries):
             y[i] = y[i] + computed(entries_of([a, b]), i) if adds else computed(entries_of([a, b]), i)
 
-    return one if len(widths) == 1 else two
+    def one_and_more(a, y, z):
+        one(a, y)
+        z[0] = computed(entries_of([a]), 1) * 0.5
+
+    def two_and_more(a, b, y, z):
+        two(a, b, y)
+        z[0] = computed(entries_of([a, b]), 1) + c[0, 0]
+
+    return ((one, two), (one_and_more, two_and_more))[more][len(widths) - 1]
 
 
 class Program:
@@ -89,7 +97,8 @@ class Program:
                 spec["target"] = "cell"
             widths = [3 if w == "vertex" else 0 for w in spec["sources"]]
             entries = 3 if spec["target"] == "vertex" else 1
-            spec["kernel"] = kernel(rng, widths, entries, spec["intent"] is md.INC)
+            spec["more"] = bool(rng.random() < 0.4)
+            spec["kernel"] = kernel(rng, widths, entries, spec["intent"] is md.INC, spec["more"])
         return spec
 
     def arrays(self, kind):
@@ -140,13 +149,12 @@ class Program:
                     target.append(y)
                 elif any(x is y for x in sources):
                     continue
-                reads = [
-                    md.READ(x, corners if w == "vertex" else None)
-                    for x, w in zip(sources, s["sources"], strict=True)
-                ]
-                md.loop(
-                    cells, s["kernel"], *reads, s["intent"](y, corners if s["target"] == "vertex" else None)
-                )
+                ways = {"vertex": corners, "cell": None}
+                reads = [md.READ(x, ways[w]) for x, w in zip(sources, s["sources"], strict=True)]
+                more = [mb.zeros_like(pool["cell"][p[4] % len(pool["cell"])])] if s["more"] else []
+                written = s["intent"](y, ways[s["target"]])
+                md.loop(cells, s["kernel"], *reads, written, *(md.WRITE(z) for z in more))
+                pool["cell"] += [z if s["op"] % 2 else 2 * z + pool["cell"][0] for z in more]
                 if s["op"] % 4 == 0:
                     target.append(
                         mapped(

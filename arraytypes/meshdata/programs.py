@@ -22,7 +22,9 @@ from mirabelle.arraytypes.meshdata.access import Intent
 from mirabelle.arraytypes.meshdata.formulas import FORMS, ROW, Formula, Fused
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel
 from mirabelle.arraytypes.meshdata.loops import Bound, lead_of, run_loop
+from mirabelle.arraytypes.programs.effects import written_outside
 from mirabelle.arraytypes.programs.traced import Traced
+from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -118,6 +120,9 @@ def names_of(b: Bound) -> list[str]:
 def _(lead: Traced, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
     """Record the loop: what it writes are values of the arrays from here on."""
     family: Any = type(lead).family
+    for b in bound:
+        if b.intent.writes and not isinstance(root_of(b.array), Traced):
+            raise written_outside(b.array)
     arrays = [
         verbs.adapt(family, b.array)
         if isinstance(b.array, (AbstractArray, np.ndarray)) and family_in_memory(type(b.array)) is not family

@@ -9,6 +9,7 @@ done by these.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mirabelle.arraytypes.programs.graph import (
     Map,
     Node,
     Part,
+    Result,
     Slot,
     Update,
     call_node,
@@ -50,7 +52,14 @@ class _Unfit(Exception):
 class _Formula:
     """The steps of a formula, and the nodes and numbers it reads."""
 
-    def __init__(self, forms: Any, shape: tuple[int, ...], value: Node | None = None, inside: Any = ()) -> None:
+    def __init__(
+        self,
+        forms: Any,
+        shape: tuple[int, ...],
+        value: Node | None = None,
+        inside: Any = (),
+        unfit: Iterable[int] = (),
+    ) -> None:
         self.forms = forms
         self.shape = shape
         # The loop's own value, and what only leads from it to the result.
@@ -61,7 +70,7 @@ class _Formula:
         self.known: dict[int, int] = {}
         self.weight: list[int] = []
         # What is not done here but read, and how deep the operations are.
-        self.unfit: set[int] = set()
+        self.unfit = set(unfit)
         self.depth = 0
 
     def of(self, node: Any) -> _Formula:
@@ -185,13 +194,19 @@ class _Joining:
         self.users = users_of(nodes)
         self.kept = {id(x) for x in outputs}
         self.is_loop = {id(x) for x in calls}
-        # For each loop the formulas of what it reads, by arguments, and of what becomes of its one result.
+        self.place = {id(x): i for i, x in enumerate(nodes)}
+        # For each loop the formulas of what it reads, and of what becomes of what it writes, by arguments; for
+        # what becomes of a result that loop, the number of the result, and its formula if there is no other.
         self.before: dict[int, dict[int, _Formula]] = {id(x): {} for x in calls}
-        self.after: dict[int, tuple[Any, int, _Formula]] = {}
-        for call in calls:
-            self.starts(call)
+        self.ends: dict[int, dict[int, _Formula]] = {id(x): {} for x in calls}
+        self.after: dict[int, tuple[Any, int, _Formula | None]] = {}
+        # Results of loops that are finished there, so that nobody reads them as they were; those somebody does.
+        self.sealed: set[int] = set()
+        self.raw: set[int] = set()
         for call in calls:
             self.finishes(call)
+        for call in calls:
+            self.starts(call)
         self.reads(calls)
 
     # What is decided
@@ -211,15 +226,18 @@ class _Joining:
         for key, found in readers.items():
             v = values[key]
             others = [u for u in self.users[key] if id(u) not in self.is_loop]
-            if key in self.kept or len(self.users[key]) - len(others) != len(found):
+            if key in self.kept or key in self.after or len(self.users[key]) - len(others) != len(found):
                 continue
             if type(v) is not Map or is_barrier(v) or any(type(u) is not Map for u in others):
                 continue
             try:
-                formula = _Formula(found[0][0].template[0][0].forms, v.shape).of(v)
+                forms = found[0][0].template[0][0].forms
+                formula = _Formula(forms, v.shape, unfit=self.after).of(v)
             except _Unfit:
                 continue
-            if all(self.stays(formula, call) for call, _ in found) and self.pays(v, formula, found):
+            if not all(self.stays(formula, call) for call, _ in found) or not self.pays(v, formula, found):
+                continue
+            if self.accepted(formula):
                 for call, k in found:
                     self.before[id(call)][k] = formula
 
@@ -267,12 +285,14 @@ class _Joining:
             formula = self.beginning(kernel, base)
             if b.intent.combines is None or formula is None:
                 continue
-            if len(self.users[id(base)]) == 1 and id(base) not in self.kept and self.stays(formula, call):
+            if len(self.users[id(base)]) > 1 or id(base) in self.kept or id(base) in self.after:
+                continue
+            if self.stays(formula, call) and self.accepted(formula):
                 self.before[id(call)][k] = formula
 
     def beginning(self, kernel: Any, base: Any) -> _Formula | None:
         """A value as a formula: of an elementwise one, or of one number everywhere."""
-        formula = _Formula(kernel.forms, base.shape)
+        formula = _Formula(kernel.forms, base.shape, unfit=self.after)
         try:
             if type(base) is Map:
                 return formula.of(base)
@@ -287,15 +307,19 @@ class _Joining:
         return formula
 
     def finishes(self, call: Any) -> None:
-        """What becomes of a loop's one result, where nobody else sees it."""
-        kernel, arguments = call.template[0][0], call.template[0][3]
+        """What becomes of a loop's results, where nobody else sees them."""
+        kernel = call.template[0][0]
         written = [k for k, b in enumerate(kernel.bound) if b.intent.writes]
-        results = self.users.get(id(call), ())
-        if len(written) != 1 or len(results) != 1 or not kernel.finishes(written[0]):
+        for result in self.users.get(id(call), ()):
+            self.finished(call, result, written[result.number], len(written) == 1)  # type: ignore[attr-defined]
+
+    def finished(self, call: Any, result: Any, k: int, alone: bool) -> None:
+        """What becomes of one of them. If it is not `alone`, all that it needs is there before the loop."""
+        kernel, arguments = call.template[0][0], call.template[0][3]
+        slot = arguments[kernel.first[k]]
+        if id(result) in self.kept or not isinstance(slot, Slot) or not kernel.finishes(k):
             return
-        result: Any = results[0]
-        slot = arguments[kernel.first[written[0]]]
-        if id(result) in self.kept or not isinstance(slot, Slot):
+        if id(result) in self.raw:
             return
         inside: dict[int, Any] = {}
         waits: list[Node] = [result]
@@ -316,9 +340,31 @@ class _Joining:
                 formula = _Formula(kernel.forms, result.shape, result, members).of(root)
             except _Unfit:
                 continue
-            if self.stays(formula, call):
-                self.after[id(root)] = (call, written[0], formula)
+            if id(root) in self.after or not self.stays(formula, call):
+                continue
+            if (alone or self.comes_before(formula, call)) and self.accepted(formula):
+                self.sealed.add(id(result))
+                self.after[id(root)] = (call, result.number, formula if alone else None)
+                if not alone:
+                    self.ends[id(call)][k] = formula
                 return
+
+    def accepted(self, formula: _Formula) -> bool:
+        """Does a formula read no result that is finished elsewhere? What it reads is finished by no other."""
+        results = {id(x) for _, x, _ in formula.leaves if type(x) is Result and x is not formula.value}
+        if not results.isdisjoint(self.sealed):
+            return False
+        self.raw |= results
+        return True
+
+    def comes_before(self, formula: _Formula, call: Any) -> bool:
+        """Is all that a formula reads, but the loop's own value, there before the loop?"""
+        for _, x, _ in formula.leaves:
+            if isinstance(x, Node) and x is not formula.value:
+                known = x if id(x) in self.place else memory(x)
+                if known.operands and self.place.get(id(known), len(self.nodes)) >= self.place[id(call)]:
+                    return False
+        return True
 
     def waited_for(self, x: Node, inside: Any) -> bool:
         """Does something read a value that is not among others?"""
@@ -341,22 +387,26 @@ class _Joining:
                 y = placed_as(x, x.rebuilt(tuple([new(a) for a in x.operands])))
             if id(x) in self.is_loop:
                 y = placed_as(x, filled(y))
-            if self.before.get(id(x)):
-                y = placed_as(x, joined(y, {k: (f, None) for k, f in self.before[id(x)].items()}, new))
+            if self.before.get(id(x)) or self.ends.get(id(x)):
+                y = placed_as(x, self.joined(y, self.ends[id(x)], x, new))
             found = self.after.get(id(x))
             if found is not None:
-                call, k, formula = found
-                before = self.before[id(call)]
-                # (Its operands are new ones already; those of the formulas are those of before.)
-                whole = joined(
-                    filled(call.rebuilt(tuple([new(a) for a in call.operands]))),
-                    {**{j: (f, None) for j, f in before.items()}, k: (before.get(k), formula)},
-                    new,
-                )
-                y = placed_as(x, result_node(whole, 0))
+                call, number, formula = found
+                whole = new(call)
+                if formula is not None:
+                    # (Its operands are new ones already; those of the formulas are those of before.)
+                    (k,) = [k for k, b in enumerate(call.template[0][0].bound) if b.intent.writes]
+                    whole = filled(call.rebuilt(tuple([new(a) for a in call.operands])))
+                    whole = self.joined(whole, {k: formula}, call, new)
+                y = placed_as(x, result_node(whole, number))
             if y is not x:
                 made[id(x)] = y
         return tuple([new(x) for x in outputs]) if made else outputs
+
+    def joined(self, moved: Any, ends: dict[int, _Formula], call: Any, new: Any) -> Any:
+        """A loop with what was found out about it, as it was before others were changed."""
+        before = self.before[id(call)]
+        return joined(moved, {k: (before.get(k), ends.get(k)) for k in sorted({*before, *ends})}, new)
 
 
 def filled(call: Any) -> Any:

@@ -73,18 +73,24 @@ def forcer(family: Any) -> Any:
 
 def launch(family: Any, program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
     """Run a program over arrays of any layout."""
-    operands = [*outs, *views]
-    addresses = [v.ptr for v in operands]
-    how = (family, *[v.layout for v in operands])
-    plan = program.plans.get(how)
-    if plan is None:
-        aligned = not any(a & 15 for a in addresses)
-        plan = make_plan(family, program, operands, len(outs), aligned)
-        program.keep(how, plan)
+    plan = launcher_of(family, program, views, outs)
+    addresses = [v.ptr for v in (*outs, *views)]
     if scalars:
         plan(*addresses, *scalar_values(program, scalars))
     else:
         plan(*addresses)
+
+
+def launcher_of(family: Any, program: Program, views: list[Any], outs: list[Any]) -> Any:
+    """What launches a program over arrays of these layouts: a function of their addresses, then of numbers."""
+    operands = [*outs, *views]
+    how = (family, *[v.layout for v in operands])
+    plan = program.plans.get(how)
+    if plan is None:
+        aligned = not any(v.ptr & 15 for v in operands)
+        plan = make_plan(family, program, operands, len(outs), aligned)
+        program.keep(how, plan)
+    return plan
 
 
 def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, aligned: bool) -> Any:

@@ -19,7 +19,11 @@ from mirabelle.arraytypes.distributed import communicators
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.nccl import binding, cards
+from mirabelle.dispatch import loading
 from mirabelle.dispatch.settings import settings
+
+# What divided arrays on cards do beside their messages (and cards alone do not need).
+loading.completed_by(GPUArray, "mirabelle.backends.gpu.halos")
 
 
 @communicators.carrier_for.method

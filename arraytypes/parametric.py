@@ -20,7 +20,8 @@ import numpy as np
 
 from mirabelle.dispatch.forks import ForkLock
 
-_lock = ForkLock()
+# Held while types are made, of which there is one each.
+making = ForkLock()
 
 
 class ArrayMeta(type):
@@ -47,7 +48,7 @@ class ArrayMeta(type):
         if cls.parameters:
             raise TypeError(f"{cls.__name__} has its parameters already.")
         normal = cls._normalise(parameters)  # type: ignore[attr-defined]
-        with _lock:
+        with making:
             made = _made.get((cls, normal))
             if made is None:
                 made = _make(cls, normal)

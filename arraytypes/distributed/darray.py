@@ -26,7 +26,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator, communi
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided, partition, place_in
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
-from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class, making
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.styles import distributed
@@ -422,6 +422,11 @@ class DArray(DenseArray, OfInner[A]):
 
 def make_family(inner: Any) -> Any:
     """The type `DArray[inner]`, and that of its views."""
+    with making:
+        return _families.get(inner) or _made(inner)
+
+
+def _made(inner: Any) -> Any:
     name = f"DArray[{inner.__name__}]"
     family: Any = ArrayMeta(
         name,
@@ -436,9 +441,9 @@ def make_family(inner: Any) -> Any:
             "_brief_trees": max(DArray._brief_trees, inner._brief_trees),
         },
     )
-    _families[inner] = family
     family.view_type = type(f"{inner.__name__}DView", (DView,), {"__slots__": (), "family": family})
     VIEWS[family.view_type] = family
+    _families[inner] = family
     return family
 
 

@@ -22,7 +22,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, compute, settle, wrap
 from mirabelle.arraytypes.library import matrix_product, routine_of, scan
-from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class, making
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.calls import results_of
 from mirabelle.arraytypes.programs.errors import PartsAsked, TraceError, because_of, shown_line, user_line
@@ -477,24 +477,30 @@ def family_for(inner: Any) -> Any:
     """The type `Traced[inner]`, made when it is first asked for."""
     family = _families.get(inner)
     if family is None:
-        name = f"Traced[{inner.__name__}]"
-        made: Any = ArrayMeta(
-            name,
-            (Traced,),
-            {
-                "__slots__": (),
-                "__module__": "mirabelle",
-                "__qualname__": name,
-                "__doc__": Traced.__doc__,
-                "inner": inner,
-                "stands_for": inner,
-                "home": Place(4, "traced", 0, inner.home),
-            },
-        )
-        kind = type(f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": made})
-        made.view_type = kind
-        VIEWS[kind] = family = _families[inner] = made
+        with making:
+            family = _families.get(inner) or _made(inner)
     return family
+
+
+def _made(inner: Any) -> Any:
+    name = f"Traced[{inner.__name__}]"
+    made: Any = ArrayMeta(
+        name,
+        (Traced,),
+        {
+            "__slots__": (),
+            "__module__": "mirabelle",
+            "__qualname__": name,
+            "__doc__": Traced.__doc__,
+            "inner": inner,
+            "stands_for": inner,
+            "home": Place(4, "traced", 0, inner.home),
+        },
+    )
+    kind = type(f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": made})
+    made.view_type = kind
+    VIEWS[kind] = _families[inner] = made
+    return made
 
 
 __all__ = ["Traced", "family_for", "handle", "node_of", "store"]

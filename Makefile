@@ -48,9 +48,10 @@ links:
 
 types: .venv-lint/.made links
 	@failed=0; \
-	(cd build/types && ../../.venv-lint/bin/mypy --config-file ../../pyproject.toml -p mirabelle) || failed=1; \
+	(cd build/types && ../../.venv-lint/bin/mypy --config-file ../../pyproject.toml -p mirabelle) & mypy=$$!; \
 	.venv-lint/bin/pyright --pythonpath .venv-lint/bin/python || failed=1; \
 	.venv-lint/bin/pyright --pythonpath .venv-lint/bin/python -p tests/typed || failed=1; \
+	wait $$mypy || failed=1; \
 	exit $$failed
 
 # Editors look in the same tree ([tool.pyright] in pyproject.toml); a language server is asked whether it finds its way.

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.installed import NOT_TRIED, PYTHONS, ROOT
+from tests.installed import NOT_TRIED, PART, PYTHONS, ROOT, THIRD
 
 EVERY = 4
 # A part is not begun where less time is left, and is ended where it takes longer than a part may.
@@ -34,9 +34,11 @@ class Part:
 
 
 INSTALLED = (sys.executable, "-m", "tests.installed")
+SUITE, *OTHERS = THIRD.removeprefix(PART).split()
 PARTS = {
     "wheel": Part((*INSTALLED, "wheel", "--part")),
-    "the wheel's other tests": Part((*INSTALLED, "wheel", "--other")),
+    "the wheel's other tests": Part((*INSTALLED, "wheel", "--tests", *OTHERS)),
+    "the wheel's suite": Part((*INSTALLED, "wheel", "--tests", SUITE)),
     "site": Part((".venv-site/bin/python", "-m", "docs.site", "--quick"), ("make", ".venv-site/.made")),
     **{f"Python {name}": Part((*INSTALLED, "versions", "--part", "--only", name)) for name in PYTHONS},
 }

@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("what", choices=("wheel", "versions"))
     parser.add_argument("--keep", metavar="FOLDER", type=Path)
     parser.add_argument("--part", action="store_true", help="of the tests a part, as CI has time for")
-    parser.add_argument("--other", action="store_true", help="of its tests those that a part leaves out")
+    parser.add_argument("--tests", nargs="+", metavar="NAME", help="of the tests these files: test_suite")
     parser.add_argument("--quick", action="store_true", help="of the tests a few: do they run at all?")
     parser.add_argument("--only", nargs="+", metavar="PYTHON", help="of the versions, these: --only 3.13")
     given = parser.parse_args()
@@ -61,7 +61,7 @@ def main() -> int:
         try:
             if given.what == "wheel":
                 files = QUICK if given.quick else PART if given.part else THIRD
-                return tried_wheel(folder, kept, THIRD.removeprefix(PART) if given.other else files)
+                return tried_wheel(folder, kept, " ".join(given.tests or [files]))
             files = QUICK if given.quick else TASTE if given.part else PART
             return tried_versions(folder, kept, given.only, files, given.part)
         except NotTriedError as failure:

@@ -45,7 +45,7 @@ def ran(xp, arrays, out, statements, turns):
 
 
 @pytest.mark.parametrize("way", ["cold", "hot"])
-@pytest.mark.parametrize("inner", ["HostArray", "CuArray"])
+@pytest.mark.parametrize("inner", ["HostArray", "RefArray"])
 @pytest.mark.parametrize("seed", range(12))
 def test_operands_of_several_dtypes(seed, inner, way):
     arrays, statements = program(seed)

@@ -74,3 +74,28 @@ def test_halos_of_several_operands_are_one_message_to_each_neighbour():
 
     with mb.settings.changed(overlap_size=0):
         assert on_ranks(3, on_rank) == [(1, 16), (2, 32), (1, 16)]
+
+
+@pytest.mark.parametrize("inner", [mb.HostArray, mb.RefArray])
+def test_a_method_of_a_users_on_copyto_sees_what_was_met_before(inner):
+    seen = []
+
+    def watched(dest, src):
+        seen.append(dest.shape)
+        return mb.copyto.previous(dest, src)
+
+    def on_rank(comm):
+        a, out = (mb.DArray[inner](np.arange(60.0), comm=comm) for _ in range(2))
+        for k in range(8):
+            if k < 6:
+                out[1:-1] = a[2:] + a[:-2]
+                continue
+            before = len(seen)
+            with mb.override(mb.copyto, (inner, object), watched):
+                out[1:-1] = a[2:] + a[:-2]
+            assert len(seen) > before
+        return mb.to_numpy(out)
+
+    with running("hot"), mb.settings.changed(overlap_size=0):
+        for found in on_ranks(2, on_rank):
+            assert found[1:-1].tolist() == [2.0 * i for i in range(1, 59)]

@@ -23,9 +23,10 @@ from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.gpu.direct import usable
 from mirabelle.backends.gpu.run import launcher_of
 from mirabelle.backends.host.shortcuts import Unfit, refused
-from mirabelle.dispatch import counters, generic
+from mirabelle.dispatch import counters
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
@@ -40,11 +41,11 @@ _turns: dict[Any, int] = {}
 
 @overlapping.known_halo.method
 def _(inner: type[GPUArray], frame: Any, tree: Broadcasted, dest: Any) -> Any:
-    if (tree.sig, tree.size) not in _turns or recording.active or recording.watchers:
+    if (tree.sig, tree.size) not in _turns or recording.active or recording.watchers or not usable():
         return None
     key, leaves = _spelled(frame, tree, dest)
     statement = known.get(key)
-    if statement is None or statement.world != generic._world:
+    if statement is None:
         return None
     if dest is None:
         dest = inner._empty(frame.local_shape, tree.dtype)
@@ -55,7 +56,7 @@ def _(inner: type[GPUArray], frame: Any, tree: Broadcasted, dest: Any) -> Any:
 @overlapping.note_halo.method
 def _(inner: type[GPUArray], plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
     kind = tree.sig, tree.size
-    if _turns.get(kind, 0) >= TURNS or 0 in frame.local_shape:
+    if _turns.get(kind, 0) >= TURNS or 0 in frame.local_shape or not usable():
         return
     key, leaves = _spelled(frame, tree, dest)
     if key is None:
@@ -123,11 +124,10 @@ def _spelled(frame: Any, tree: Broadcasted, dest: Any) -> tuple[Any, list[Leaf]]
 class _Statement:
     """The launches of a statement: those of the inner part, and those that read what came."""
 
-    __slots__ = ("edges", "inner", "keep", "plan", "world")
+    __slots__ = ("edges", "inner", "keep", "plan")
 
     def __init__(self, plan: HaloPlan, frame: Any, tree: Broadcasted, leaves: list[Leaf], dest: Any) -> None:
         self.plan = plan
-        self.world = generic._world
         self.keep = frame.partition, [x.view.buffer.partition if x.view.whole else x.view.map for x in leaves]
         arrived = _stand_ins(plan, frame.inner, tree)
         self.inner = [_Box(plan.inner_box, frame, tree, leaves, dest, arrived)]

@@ -182,6 +182,10 @@ class Traced(DenseArray):
     __module__ = "mirabelle"
     __slots__ = ()
 
+    # (In Python: of a program for all sizes, whoever asks for a length is noted.)
+    __len__ = AbstractArray.__len__
+    size = AbstractArray.size
+
     # The family of the arrays that the program will run on, and the class of this family's views.
     inner: Any = None
     view_type: Any = None

@@ -329,7 +329,10 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     if (not ours and node.root is not None) or hasattr(x, "_copy_of") or not usable():
         return False
     target = (node.view if shown is None else through(shown, node.view))[how]
-    if target.size > native.moved_at_once(settings):
+    if target.size > 4 * settings.small_size and (
+        target.size > native.moved_at_once(settings)
+        or (isinstance(value, AbstractArray) and not _in_memory(value))
+    ):
         return False
     new = read(value)
     if new is None:

@@ -225,6 +225,9 @@ def show(x: Any, brief: bool) -> str:
         return f"{said}; {words(foretold)}, this is rank {comm.rank}\n({cure})\n{format_tree(version)}"
     view = verbs.leaf_of(x).view
     comm = view.buffer.comm
+    if comm.size == 1 and view.buffer.partition.partial:  # (terms that wait for nobody)
+        combining.resolve(view.buffer)
+        view._map = None
     division = Division.of_view(view)
     who = "" if comm.size == 1 else f", this is rank {comm.rank}"
     if division is None:

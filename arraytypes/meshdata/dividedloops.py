@@ -11,7 +11,7 @@ points that need it; what it adds to ghosts travels to the owners when somebody 
 ...     y += 1
 >>> y = V.zeros(mb.DArray)
 >>> md.loop(mesh.points("cell"), ones, md.INC(y, V.dofs))
->>> print(mb.to_numpy(y))
+>>> print(y)
 [1. 3. 2. 3. 6. 3. 2. 3. 1.]
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -352,15 +352,7 @@ def begin(moving: list[Moving], arrived: dict[Any, list[Any]]) -> Messages:
             n = sum(map(volume, found))
             transfer.pack(view.buffer, inner, found, row[at : at + n])
             at += n
-    incoming: dict[int, Any] = {}
-    landed: dict[tuple[Any, int], list[Any]] = {}
-    for q, parts in boxes_by_rank(moving, "receives").items():
-        row = incoming[q] = inner._empty((sum(volume(b) for _, found in parts for b in found),), dtype)
-        for key, shown in shown_boxes(parts, row):
-            landed[key, q] = shown
-    for key, _, transfer in moving:
-        arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
-    messages.begin(outgoing, incoming)
+    messages.begin(outgoing, landing(moving, inner._empty, arrived))
     return messages
 
 
@@ -378,16 +370,25 @@ def boxes_by_rank(moving: list[Moving], side: str) -> dict[int, list[tuple[Movin
     return found
 
 
-def shown_boxes(parts: list[tuple[Moving, list[Box]]], row: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Of each operand its boxes in the row of what comes from one process."""
-    at = 0
-    for (key, _, _), found in parts:
-        shown = []
-        for box in found:
-            n = volume(box)
-            shown.append(row[at : at + n].reshape([b - a for a, b in box]))
-            at += n
-        yield key, shown
+def landing(
+    moving: list[Moving], empty: Callable[[tuple[int], np.dtype], Any], arrived: dict[Any, list[Any]]
+) -> dict[int, Any]:
+    """Memory for what comes from each process, of `empty(shape, dtype)`; told where the boxes of each operand
+    will be."""
+    incoming: dict[int, Any] = {}
+    landed: dict[tuple[Any, int], list[Any]] = {}
+    for q, parts in boxes_by_rank(moving, "receives").items():
+        row = incoming[q] = empty((sum(volume(b) for _, found in parts for b in found),), moving[0][1].dtype)
+        at = 0
+        for (key, _, _), found in parts:
+            shown = landed[key, q] = []
+            for box in found:
+                n = volume(box)
+                shown.append(row[at : at + n].reshape([b - a for a, b in box]))
+                at += n
+    for key, _, transfer in moving:
+        arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
+    return incoming
 
 
 def around(whole: Box, inner: Box) -> list[Box]:

@@ -17,8 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.distributed import overlapping
-from mirabelle.arraytypes.distributed.overlapping import BoxPlan, HaloPlan, begin, boxes_by_rank, shown_boxes
-from mirabelle.arraytypes.distributed.transfers import volume
+from mirabelle.arraytypes.distributed.overlapping import BoxPlan, HaloPlan, begin, landing
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.codegen.element import scalar_values
@@ -129,7 +128,9 @@ class _Statement:
     def __init__(self, plan: HaloPlan, frame: Any, tree: Broadcasted, leaves: list[Leaf], dest: Any) -> None:
         self.plan = plan
         self.keep = frame.partition, [x.view.buffer.partition if x.view.whole else x.view.map for x in leaves]
-        arrived = _stand_ins(plan, frame.inner, tree)
+        arrived: dict[Any, list[Any]] = {}
+        for moving in plan.moved(tree):
+            landing(moving, frame.inner._empty, arrived)  # (memory laid out as what will come)
         self.inner = [_Box(plan.inner_box, frame, tree, leaves, dest, arrived)]
         self.edges = [_Box(box, frame, tree, leaves, dest, arrived) for box in plan.edges]
 
@@ -142,19 +143,6 @@ class _Statement:
             messages.finish()
         for box in self.edges:
             box.run(leaves, dest, arrived)
-
-
-def _stand_ins(plan: HaloPlan, inner: Any, tree: Broadcasted) -> dict[Any, list[Any]]:
-    """Memory laid out as what will come."""
-    arrived: dict[Any, list[Any]] = {}
-    for moving in plan.moved(tree):
-        landed: dict[Any, list[Any]] = {}
-        for q, parts in boxes_by_rank(moving, "receives").items():
-            row = inner._empty((sum(volume(b) for _, boxes in parts for b in boxes),), moving[0][1].dtype)
-            landed |= {(key, q): shown for key, shown in shown_boxes(parts, row)}
-        for key, _, transfer in moving:
-            arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
-    return arrived
 
 
 class _Box:

@@ -21,7 +21,7 @@ from mirabelle.arraytypes.distributed.overlapping import (
     BoxPlan,
     HaloPlan,
     boxes_by_rank,
-    shown_boxes,
+    landing,
     together,
 )
 from mirabelle.arraytypes.distributed.transfers import volume
@@ -114,7 +114,6 @@ class _Halo(shortcuts.Statement):
         for moving in plan.moved(self.tree):
             dtype = moving[0][1].dtype
             sends: dict[int, np.ndarray] = {}
-            receives: dict[int, np.ndarray] = {}
             for q, parts in boxes_by_rank(moving, "sends").items():
                 out = sends[q] = np.empty(sum(volume(b) for _, boxes in parts for b in boxes), dtype)
                 to = address_of(out)
@@ -124,12 +123,7 @@ class _Halo(shortcuts.Statement):
                         offset = address_of(part) - address_of(view.buffer.local)
                         sent.append((self.first[key], offset, part.shape, part.strides, part.itemsize, to))
                         to += part.nbytes
-            landed: dict[Any, list[np.ndarray]] = {}
-            for q, parts in boxes_by_rank(moving, "receives").items():
-                row = receives[q] = np.empty(sum(volume(b) for _, boxes in parts for b in boxes), dtype)
-                landed |= {(key, q): shown for key, shown in shown_boxes(parts, row)}
-            for key, _, transfer in moving:
-                arrived[key] = [part for q in transfer.receives for part in landed[key, q]]
+            receives = landing(moving, np.empty, arrived)
             if sends or receives:
                 exchanges.append((sends, receives))
                 marks.append(together([transfer.marked(dtype) for _, _, transfer in moving]))

@@ -517,3 +517,17 @@ def test_states_are_of_arrays_over_processes():
 def test_loops_over_one_process_are_steps_of_programs():
     with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
         runpy.run_path(str(LOOPS))
+
+
+def test_what_waits_on_one_process_is_shown_as_what_it_comes_to():
+    mesh = md.part(md.unit_square(2)).mesh
+    V = md.space(mesh, "P", 1)
+
+    def ones(y):
+        y += 1
+
+    y = V.zeros(mb.DArray)
+    for turn in range(1, 4):
+        md.loop(mesh.points("cell"), ones, md.INC(y, V.dofs))
+        expected = turn * np.array([1.0, 3, 2, 3, 6, 3, 2, 3, 1])
+        assert str(y) == str(expected) and "term" not in repr(y)

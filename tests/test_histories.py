@@ -12,6 +12,7 @@ import mirabelle as mb
 from mirabelle.dispatch.errors import CommunicationError
 from tests.test_mismatches import ended
 from tests.threadranks import fails_on_ranks, on_ranks, outcomes
+from tests.ways import running
 
 D = mb.DArray[mb.HostArray]
 
@@ -276,3 +277,21 @@ def test_a_random_program_that_differs_in_one_operation_is_found(seed):
     # (What was overwritten before the end may have been in a message, or not.)
     errors = [e for _, e in found]
     assert not differs or all(isinstance(e, CommunicationError) for e in errors), ("\n".join(other), errors)
+
+
+@pytest.mark.parametrize("inner", ["HostArray", "RefArray"])
+def test_a_whole_write_that_was_met_before_is_no_difference(inner):
+    def program(comm):
+        family = mb.DArray[getattr(mb, inner)]
+        big, u = family(np.arange(62.0), comm=comm), family(np.zeros(60), comm=comm)
+        held, sums = [], []
+        for k in range(24):
+            if comm.rank == 1 and k % 2:
+                held.append(u[2:])  # (so this rank copies first, which is done the ordinary way)
+            u[:] = big[1:-1] + big[2:] * 0.5
+            sums.append(float(mb.sum(u)))
+        return sums
+
+    with running("hot"), mb.settings.changed(overlap_size=0):
+        first, *others = on_ranks(3, program)
+    assert others == [first, first]

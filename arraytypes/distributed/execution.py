@@ -505,9 +505,7 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     """Write a tree to what a view shows."""
     came = histories.history(tree)
     _write_view(family, view, tree)
-    # (The real parts of all elements are not all of a buffer.)
-    whole = view.itemsize == view.buffer.dtype.itemsize
-    histories.written(view.buffer, view.size if whole else 0, came)
+    histories.written_to(view, came)
 
 
 def _write_view(family: Any, view: DView, tree: Any) -> None:

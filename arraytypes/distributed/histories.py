@@ -169,6 +169,12 @@ def written(buffer: Any, elements: int, came: Came) -> None:
         buffer.history = History(before.parts | came.parts, came.said)
 
 
+def written_to(view: Any, came: Came) -> None:
+    """The same of what a view shows. (The real parts of all elements are not all of a buffer.)"""
+    whole = view.itemsize == view.buffer.dtype.itemsize
+    written(view.buffer, view.size if whole else 0, came)
+
+
 def told(mark: int, came: Came) -> int:
     """The mark of messages that are made of contents of this history."""
     if type(came) is int:

@@ -10,7 +10,7 @@ from typing import Any
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import nobody_else
 from mirabelle.arraytypes.dense import DenseArray, force, is_small, settle
-from mirabelle.arraytypes.distributed import execution, overlapping
+from mirabelle.arraytypes.distributed import execution, histories, overlapping
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.wrappers import ViewTypes
@@ -107,11 +107,13 @@ def _written_again(node: Leaf, index: Any, tree: Broadcasted) -> bool:
     if plan is None or plan.how is None or plan.leading:
         return False
     frame = execution.Frame(type(node.view).family, buffer.comm, plan.target)
+    came = histories.history(tree)
     if overlapping.again(frame, tree, plan.how.show(buffer.local)) is None:
         return False
     node.writes += 1
     node.reducers = None
     buffer.written()
+    histories.written_to(part, came)
     settle(tree, Leaf(part, root=node))
     return True
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.forks import ForkLock
 
 # So many bytes of address space, of which arrays begin in the middle.
 RESERVED = 1 << 45
@@ -40,9 +41,21 @@ class _Address:
         self.__array_interface__ = interface
 
 
-@functools.cache
+# There is one address space, whichever threads ask for it first: offsets are from its middle.
+_space: list[Any] = []
+_lock = ForkLock()
+
+
 def _reserved() -> Any:
     """The address space, or None. (Forked processes have it, too.)"""
+    if not _space:
+        with _lock:
+            if not _space:
+                _space.append(_mapped())
+    return _space[0]
+
+
+def _mapped() -> Any:
     flags = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
     try:
         space = mmap.mmap(-1, RESERVED, flags=flags | getattr(mmap, "MAP_NORESERVE", 0x4000))

@@ -1,4 +1,4 @@
-"""Types that are made on demand are one each, whichever threads ask for them first."""
+"""What is made on demand is one each, whichever threads ask for it first."""
 
 import subprocess
 import sys
@@ -32,3 +32,29 @@ assert not errors and len(set(found)) == 1, (errors, found)
 def test_a_type_is_made_once(how):
     for _ in range(3):
         subprocess.run([sys.executable, "-c", PROGRAM.format(how=how)], check=True)
+
+
+ORIGINS = """
+import mmap, threading, time, types
+import numpy as np
+import mirabelle as mb
+from mirabelle.arraytypes import proxies
+def slowly(*args, **options):
+    time.sleep(0.05)
+    return mmap.mmap(*args, **options)
+proxies.mmap = types.SimpleNamespace(**{**vars(mmap), "mmap": slowly})
+barrier = threading.Barrier(8)
+found = []
+def run():
+    barrier.wait()
+    x = proxies.proxy_of((4,), np.dtype(float))
+    found.append((proxies.offset_of(x), proxies.offset_of(x[1:])))
+threads = [threading.Thread(target=run) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert set(found) == {(0, 8)}, found
+"""
+
+
+def test_views_of_memory_elsewhere_have_one_origin():
+    subprocess.run([sys.executable, "-c", ORIGINS], check=True)

@@ -167,6 +167,7 @@ WRITES = [
     "{a}[1:] = {a}[:-1]", "{a}[3:4] = 0.125",
     "{a}[{b} > 0.5] = 0.75", "{a}[index[:3]] = 1.5", "{a}[:6] *= 2",
     "{a}[4:8] = {b}[:4]", "{a}[:] = 0.3",
+    "{a}[:] = wide[1:-1] * {b} + wide[2:]", "{a}[1:-1] = {b}[2:] - {b}[:-2]",
 ]  # fmt: skip
 LOOKS = [
     "print({a}, file=dark)",
@@ -221,6 +222,7 @@ def ran(lines, looks, comm):
     here |= {n: D(np.random.default_rng(k).uniform(0.2, 1, 12), comm=comm) for k, n in enumerate("xyz")}
     here["index"] = D(np.array([3, 1, 2, 0, 5, 4, 11, 10, 9, 8, 7, 6]), comm=comm)
     here["eye"] = D(np.eye(3), comm=comm)
+    here["wide"] = D(np.linspace(0.1, 1, 14), comm=comm)
     here |= {f.__name__: mb.compile(f) for f in (mixed, relaxed, in_place)}
     for line, look in zip(lines, looks[comm.rank], strict=True):
         exec(line, here)
@@ -257,6 +259,20 @@ def test_a_program_is_the_same_whatever_other_threads_do():
         with mb.settings.changed(check_collectives=bool(k % 2)):
             first, *others = on_ranks(3, program)
         assert others == [first, first]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nor_is_it_where_statements_come_back(seed):
+    """(What one rank knows again another does the ordinary way, as it holds what was there.)"""
+    lines, looks = random_program(100 + seed)
+    bounded = [f"{n} = mb.clip({n}, 0.01, 3)" for n in "xyz"]
+    program = [*lines, *bounded] * 5
+    own = [[*look, *[""] * 3, *[""] * (len(lines) + 3)] * 3 for look in looks]
+    expected = on_ranks(3, lambda comm: ran(program, [[""] * len(program)] * 3, comm))
+    with running(("hot", "cold")[seed % 2]), mb.settings.changed(overlap_size=0):
+        found = on_ranks(3, lambda comm: ran(program, [o[: len(program)] for o in own], comm))
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg="\n".join(lines))
 
 
 @pytest.mark.parametrize("seed", range(40))

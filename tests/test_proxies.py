@@ -90,10 +90,9 @@ def test_what_is_reserved_is_in_no_core_file_and_may_be_refused():
     maps = open("/proc/self/smaps").read().split("VmFlags:")
     kilobytes = proxies.RESERVED >> 10
     (found,) = [flags.split("\\n")[0] for maps, flags in zip(maps, maps[1:]) if f"{kilobytes} kB" in maps]
-    proxies._reserved.cache_clear()
+    proxies._space.clear()
     proxies._origin.cache_clear()
     resource.setrlimit(resource.RLIMIT_AS, (1 << 44, 1 << 44))
-    proxies._reserved.cache_clear()
     x = proxies.proxy_of((1 << 20, 4), np.dtype(float))
     print(json.dumps([found.split(), [proxies._reserved() is None, proxies.offset_of(x[5:])]]))
     """)

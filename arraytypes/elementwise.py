@@ -14,6 +14,7 @@ import operator
 import re
 import warnings
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,23 @@ from mirabelle.dispatch.tree import (
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
 Operand = AbstractArray | Scalar | np.ndarray
+
+
+class Convertible(metaclass=ABCMeta):  # noqa: B024
+    """What NumPy's operators would make an array of: it has `__array__`, and no arithmetic that goes first."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __subclasshook__(cls, t: type, /) -> Any:
+        if cls is not Convertible or not hasattr(t, "__array__") or hasattr(t, "__array_ufunc__"):
+            return NotImplemented
+        priority = getattr(t, "__array_priority__", 0)
+        return True if isinstance(priority, (int, float)) and priority <= 0 else NotImplemented
+
+
+# Of what an operation makes arrays first.
+Given = Operand | list | tuple | Convertible
 _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 
 
@@ -509,17 +527,17 @@ def _register() -> None:
         verb.generated(elementwise_method(op), signature=(Operand,) * op.nin)
     for verb in verbs.ELEMENTWISE.values():
         nin = verb.core.arity
-        verb.core.register(_of_lists(verb), (Operand | list | tuple,) * nin)
+        verb.core.register(_of_given(verb), (Given,) * nin)
 
 
-def _of_lists(verb: Any) -> Callable[..., Any]:
-    """An operation some of whose operands are lists of numbers, where the arrays among them are."""
+def _of_given(verb: Any) -> Callable[..., Any]:
+    """An operation some of whose operands are lists and the like, where the arrays among them are."""
 
     def build(*operands: Any) -> Any:
         from mirabelle.arraytypes.define import as_array  # which stands on this module
 
         like = next((x for x in operands if isinstance(x, AbstractArray)), None)
-        return verb(*[as_array(x, like) if isinstance(x, (list, tuple)) else x for x in operands])
+        return verb(*[x if isinstance(x, Operand) else as_array(x, like) for x in operands])
 
     return build
 
@@ -554,10 +572,12 @@ def power_method(base: type, exponent: type) -> Any:
         return build
 
     def power(x: Any, n: int) -> Any:
-        # A literal small power is multiplications: faster, and as exact as pow. (A square is one before
-        # this is called.)
+        # A literal small power is multiplications: faster, and as exact as pow. (Of truth values NumPy's
+        # function has the dtype of integers, and its operator that of a square.)
         if kind == "b" and n >= 0:
             return build(x, n)
+        if n == 2:
+            return verbs.square(x)
         if n == 3 and products:
             return verbs.multiply(verbs.square(x), x)
         if n == 4 and products:

@@ -69,6 +69,10 @@ def _is_root(x: Any, exponent: Any) -> bool:
 
 
 def _power(x: Any, exponent: Any, /) -> Any:
+    if (
+        type(exponent) is int and exponent == 2 and x.dtype.kind == "b"
+    ):  # (as NumPy: int8, of the function int64)
+        return verbs.square(x)
     return verbs.pow.operator(x, exponent)
 
 

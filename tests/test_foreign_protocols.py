@@ -189,3 +189,65 @@ def test_tables_of_pandas_are_operands_of_numpys_functions() -> None:
     s, x = pandas.Series(X), mb.HostArray([5.0, 6.0, 7.0])
     assert np.asarray(np.where(s > 1.5, s, x)).tolist() == [3.0, 6.0, 2.0]
     assert np.asarray(np.where(x > 5.5, s, x)).tolist() == [5.0, 1.0, 2.0]
+
+
+class Measured:
+    """What has `__array__` alone: NumPy's operators make an array of it."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array([1.0, 3.0, 2.0], dtype)
+
+
+class Prioritised(Measured):
+    """An array of another library, whose operators go before."""
+
+    __array_priority__ = 100
+
+    def __eq__(self, other: object) -> Any:
+        return "theirs"
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __radd__(self, other: object) -> str:
+        return "theirs"
+
+
+def add_in_place(a: Any) -> Any:
+    a += Measured()
+    return a
+
+
+MIXED = {
+    "equal": lambda a: a == Measured(), "equal, turned": lambda a: Measured() == a,
+    "not equal": lambda a: a != Measured(), "less": lambda a: a < Measured(),
+    "less, turned": lambda a: Measured() < a,
+    "add": lambda a: a + Measured(), "radd": lambda a: Measured() + a, "power": lambda a: a ** Measured(),
+    "matmul": lambda a: a @ Measured(), "rmatmul": lambda a: Measured() @ a,
+    "divmod": lambda a: divmod(a, Measured())[1],
+    "in place": add_in_place, "function": lambda a: np.add(a, Measured()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [mb.HostArray, mb.RefArray], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("name", MIXED)
+def test_operators_make_arrays_of_what_says_it_is_one(name: str, kind: Any) -> None:
+    made, expected = MIXED[name](kind(X)), MIXED[name](np.array(X))
+    assert isinstance(made, kind) and made.dtype == expected.dtype
+    assert np.array_equal(mb.to_numpy(made), expected)
+
+
+def test_operators_leave_to_other_libraries_what_is_theirs() -> None:
+    x = mb.HostArray(X)
+    assert (x == Prioritised()) == "theirs" and x + Prioritised() == "theirs"
+    with pytest.raises(TypeError):
+        x - Prioritised()
+    assert (x == object()) is False and (x == "name") is False
+
+
+def test_powers_of_truth_values_have_the_dtypes_of_numpys_function_and_operator() -> None:
+    b = np.array([True, False])
+    x = mb.HostArray(b)
+    for n in (0, 1, 2, 3, True, np.int8(2), 2.0):
+        for power in (np.power, lambda x, n: x**n):
+            assert power(x, n).dtype == power(b, n).dtype, (n, power)
+        assert mb.power(x, n).dtype == np.power(b, n).dtype, n

@@ -11,6 +11,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import (
+    Convertible,
     Scalar,
     join_families,
     leaf_family,
@@ -79,8 +80,8 @@ def _of_data(verb: Any) -> Any:
     return product
 
 
-_NO_PLACE = AbstractArray | list | tuple | Scalar
-_DATA = np.ndarray | list | tuple | Scalar
+_NO_PLACE = AbstractArray | list | tuple | Scalar | Convertible
+_DATA = np.ndarray | list | tuple | Scalar | Convertible
 for _verb in (verbs.matmul, verbs.dot):
     for _signature in ((AbstractArray, _DATA), (_DATA, AbstractArray), (_DATA, _DATA)):
         _verb.method(_of_data(_verb), signature=_signature)

@@ -111,7 +111,7 @@ sets_in_c(PyObject *operator, PyTypeObject *x, PyTypeObject *value)
     return entry != NULL && Py_TYPE(entry->call) == setter_type;
 }
 
-/* x ** n of arrays of one type, n of Python's: a square where it is 2, all else is Python's. */
+/* x ** n of arrays of one type, n of Python's: where it is `**` and n is 2 a square, all else is Python's. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -153,7 +153,7 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
         result = Py_TYPE(call) == product_type ? multiplied(call, operands) : on_memory(call, operands, NULL);
         known = result != NULL || PyErr_Occurred();
     }
-    else if (Py_TYPE(call) == power_type) {
+    else if (Py_TYPE(call) == power_type && self->halves != NULL) {
         known = is_two(operands[1]);
         result = known ? PyObject_Vectorcall(((Power *)call)->square, operands, 1, NULL) : NULL;
     }
@@ -226,10 +226,7 @@ METHOD_TYPE(Operator, operator, {Py_tp_getattro, operator_getattro}, {Py_tp_repr
 static PyObject *
 power_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
-    Power *self = (Power *)callable;
-    if (names == NULL && PyVectorcall_NARGS(flags) == 2 && is_two(args[1]))
-        return PyObject_Vectorcall(self->square, args, 1, NULL);
-    return PyObject_Vectorcall(self->python, args, flags, names);
+    return PyObject_Vectorcall(((Power *)callable)->python, args, flags, names);
 }
 
 /* Power(operator that squares, what answers all else) */

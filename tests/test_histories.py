@@ -33,6 +33,7 @@ DIFFERING = {
     "in place": ("u = mb.copy(x); u += y", "u = mb.copy(x); u -= y"),
     "a part": ("u = mb.copy(x); u[2:7] = y[2:7] + 1", "u = mb.copy(x); u[2:7] = y[2:7] + 2"),
     "a part that one does not write": ("u = x + 0.5; u[3:] = 0.0", "u = x + 0.5"),
+    "other integer": ("u = 2 * x + 1", "u = 3 * x + 1"),
     "a choice": ("u = mb.where(x > 1, x, y)", "u = mb.where(x >= 1, x, y)"),
     "other type between": ("u = mb.astype(x + y, 'f4') * 1.0", "u = (x + y) * 1.0; u = mb.astype(u, 'f4')"),
     "a number that depends on the rank": ("u = x * 1.0", "u = x * 1.5"),
@@ -78,10 +79,11 @@ def test_what_was_computed_differently_is_found_at_the_next_message(name, messag
             assert "mistake in mirabelle" not in str(e)
 
 
-# Without checks: other operations on whole arrays, at a reduction or when values are fetched.
+# Without checks: other operations, integers and seeds, at a reduction or when values are fetched.
 OPERATIONS = [
     "other function", "other order of two", "other tree", "one more statement", "in place", "a choice",
-    "other type between", "a reduction before", "of indices, another function",
+    "other type between", "a reduction before", "of indices, another function", "other integer", "other seed",
+    "other call", "other distribution", "of indices",
 ]  # fmt: skip
 WITHOUT_CHECKS = DIFFERING | {
     "in place": ("u = mb.copy(x); u += mb.sin(y)", "u = mb.copy(x); u += mb.cos(y)"),
@@ -150,6 +152,7 @@ def test_the_sentence_says_what_was_computed():
 UNARY = [
     "mb.sin({a})", "mb.abs({a}) + 0.25", "-{a}",
     "{a} * 0.5", "mb.sqrt(mb.abs({a}))", "mb.copy({a})", "{a}[::-1]",
+    "{a} * (turn % 3) - turn % 2",
 ]  # fmt: skip
 BINARY = [
     "{a} + {b}", "{a} * {b} - 1",
@@ -160,14 +163,17 @@ WHOLE = [
     "{a}[index]", "mb.pad({a}[1:] - {b}[:-1], (1, 0))", "{a} - mb.mean({b})", "{a} * mb.sum({a} * {b}) * 0.01",
     "mb.cumsum({a}) * 0.1", "mb.sort({a})", "mb.reshape(mb.reshape({a}, (4, 3)) @ eye, 12)",
     "mb.astype(mb.astype(mb.clip({a}, 0, 9) * 10, np.int64), np.float64)",
-    "mb.reshape({a} * (1 + 0.5j), 12).imag",
+    "mb.reshape({a} * (1 + 0.5j), 12).imag", "{a} - mb.mean(wide[1:-1] * {b} + wide[2:])",
+    "mb.pad(mb.abs({a}[1:] - {b}[:-1]) * wide[2:-1], (0, 1))",
+    "{a}[::-1] * {b} + mb.max(mb.diff({a}) * {b}[1:])",
 ]  # fmt: skip
 WRITES = [
     "{a}[2:9] = {b}[1:8] * 0.5", "{a}[...] = {b} + 0.5", "{a} += {b} * 0.1",
     "{a}[1:] = {a}[:-1]", "{a}[3:4] = 0.125",
     "{a}[{b} > 0.5] = 0.75", "{a}[index[:3]] = 1.5", "{a}[:6] *= 2",
     "{a}[4:8] = {b}[:4]", "{a}[:] = 0.3",
-    "{a}[:] = wide[1:-1] * {b} + wide[2:]", "{a}[1:-1] = {b}[2:] - {b}[:-2]",
+    "{a}[:] = wide[1:-1] * {b} + wide[2:]",
+    "{a}[:] = wide[1:-1] * (turn % 3 + 1) + {b}", "{a}[1:-1] = {b}[2:] - {b}[:-2]",
 ]  # fmt: skip
 LOOKS = [
     "print({a}, file=dark)",
@@ -224,7 +230,8 @@ def ran(lines, looks, comm):
     here["eye"] = D(np.eye(3), comm=comm)
     here["wide"] = D(np.linspace(0.1, 1, 14), comm=comm)
     here |= {f.__name__: mb.compile(f) for f in (mixed, relaxed, in_place)}
-    for line, look in zip(lines, looks[comm.rank], strict=True):
+    for turn, (line, look) in enumerate(zip(lines, looks[comm.rank], strict=True)):
+        here["turn"] = turn
         exec(line, here)
         exec(look, here)
     return [mb.to_numpy(here[n]) for n in "xyz"]
@@ -311,3 +318,24 @@ def test_a_whole_write_that_was_met_before_is_no_difference(inner):
     with running("hot"), mb.settings.changed(overlap_size=0):
         first, *others = on_ranks(3, program)
     assert others == [first, first]
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_what_is_reduced_sends_the_same_whoever_holds_it(index):
+    """(Who holds a tree of several halos gets its value first, the others reduce it as it is.)"""
+
+    def program(comm):
+        x, _ = arrays()
+        wide = D(np.linspace(0.1, 1, 14))
+        u = [
+            lambda: wide[1:-1] * x + wide[2:],
+            lambda: wide[1:-1] + mb.astype(wide, "f4")[2:] * x,
+            lambda: (wide[2:] - wide[:-2]) * (wide[1:-1] + x[::-1]),
+        ][index]()
+        mean = mb.mean(u)
+        held = [u] if comm.rank == 0 else []
+        del u
+        return float(mean), len(held)
+
+    with mb.settings.changed(overlap_size=0, check_timeout=2.0):
+        assert len({mean for mean, _ in on_ranks(3, program)}) == 1

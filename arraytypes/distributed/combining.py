@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import force, settle, wrap
-from mirabelle.arraytypes.distributed import execution, gathering
+from mirabelle.arraytypes.distributed import execution, gathering, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.histories import history, of_reduction, told
@@ -249,6 +249,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
     if execution.has_tables(leaves):
         operand = gathering.without_gathers(frame, operand)
     tree: Any = operand
+    overlapping.bring(frame, tree)
     local: Any = frame.node(tree) if type(operand) is Broadcasted else frame.leaf(tree)
     if local.shape != frame.local_shape:  # (a stretched leaf)
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))

@@ -10,11 +10,11 @@ computed before, whether memory was written in place or copied first, and for al
 is wrong with a rank that prints what it has, or holds on to an array for longer. What comes from elsewhere
 (products, sorts, files, each rank's own part) begins anew, with a history that says nothing.
 
-- Always: the operations of statements on whole arrays, as an int that is worked out in C
-  (dispatch/csrc/divided.c). Numbers among the operands do not count (machines of one cluster may come to them
-  with other roundings), and what was written to in part says nothing.
-- With `mb.settings.check_collectives`: numbers, writes to parts, data that all ranks give alike and seeds
-  count, too, in messages of every kind, and a `History` has an expression for a reader.
+- Always: the operations of statements on whole arrays, integers among their operands, and seeds, as an int that
+  is worked out in C (dispatch/csrc/divided.c). Other numbers do not count (machines of one cluster may come to
+  them with other roundings), and what was written to in part says nothing.
+- With `mb.settings.check_collectives`: all numbers, writes to parts, and data that all ranks give alike count,
+  too, in messages of every kind, and a `History` has an expression for a reader.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def of_data(data: np.ndarray | range) -> History | None:
     return History(frozenset((marked("data", digest, data.dtype, data.shape),)), "data")
 
 
-def of_random_numbers(sampler: Any, stream: Any, parameters: tuple[Any, ...]) -> History | None:
+def of_random_numbers(sampler: Any, stream: Any, parameters: tuple[Any, ...]) -> Came:
     """What a generator gives: of a seed, at one place of its numbers."""
     if not settings.check_collectives:
-        return None
+        return history_mixed(_mark("random numbers", sampler.name), *stream)
     numbers = [_of_number(p) for p in parameters if not getattr(p, "ndim", 0)]
     return derived(("random numbers", sampler.name, *stream), numbers, sampler.name)
 

@@ -83,6 +83,33 @@ def is_large(inner: Any, elements: int, size: int) -> bool:
 
 def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
     """Compute a tree so, into `dest` or new memory, which is returned; None where another way is better."""
+    plan = _plan_of(frame, tree)
+    return None if plan is None else plan.run(frame, tree, dest)
+
+
+def bring(frame: Any, tree: Any) -> None:
+    """Start the messages that `overlapped` would, for operands that are put together whole.
+
+    (Whether a tree that is reduced gets its value first depends on who holds it, and that is each process's own
+    affair: its messages are the same.)
+    """
+    plan = None if frame.inner.home.kind == "traced" else _plan_of(frame, tree)
+    for moving in () if plan is None else plan.moved(tree):
+        arrived: dict[Any, list[Any]] = {}
+        messages = begin(moving, arrived)
+        for key, view, transfer in moving:
+            local = frame.fetched[key] = frame.inner._empty(transfer.shape, view.dtype)
+            if counters.active:
+                counters.add(temporaries=1)
+            transfer.fill(view.buffer, local)
+            found = [box for some in transfer.receives.values() for box in some]
+            messages.after += [
+                (transfer.target(local, b), part) for b, part in zip(found, arrived[key], strict=True)
+            ]
+        frame.under_way.append(messages)
+
+
+def _plan_of(frame: Any, tree: Any) -> HaloPlan | None:
     target: Partition = frame.partition
     size = target.size
     if size == 1 or type(tree) is not Broadcasted or not _is_large(frame):
@@ -97,10 +124,7 @@ def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
         views[id(view.map)] = view
     if not views:
         return None
-    plan = _plan(tuple(v.map for v in views.values() if v.map is not None), target, frame.rank)
-    if plan is None:
-        return None
-    return plan.run(frame, tree, dest)
+    return _plan(tuple(v.map for v in views.values() if v.map is not None), target, frame.rank)
 
 
 def _plan(maps: tuple[Map, ...], target: Partition, rank: int) -> HaloPlan | None:
@@ -168,11 +192,7 @@ class HaloPlan:
         self.origin = tuple(a for a, _ in mine)
         inner = _inner(maps, target, rank)
         assert inner is not None
-        self.transfers = {
-            id(shown): Transfer(shown, p.needs, rank, missing=True)
-            for shown, p in zip(maps, plans, strict=True)
-            if not p.here
-        }
+        self.transfers = {id(shown): p.transfer for shown, p in zip(maps, plans, strict=True) if not p.here}
         self.inner_box = BoxPlan(self, inner)
         self.slabs = [BoxPlan(self, box) for box in slabs(inner, PIECES)]
         self.edges = [BoxPlan(self, box) for box in around(mine, inner)]

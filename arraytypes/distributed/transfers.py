@@ -112,18 +112,27 @@ class Transfer:
         messages.out = out
         incoming: dict[int, Any] = {}
         for q, found in receives.items():
-            part = self._target(out, found[0]) if len(found) == 1 else None
+            part = self.target(out, found[0]) if len(found) == 1 else None
             if part is not None and part.flags.c_contiguous:
                 incoming[q] = part
                 continue
             landed = inner._empty((sum(map(volume, found)),), dtype)
             incoming[q] = landed
-            messages.after.append((self, out, landed, found))
+            at = 0
+            for box in found:
+                n = volume(box)
+                part = landed[at : at + n].reshape(tuple(b - a for a, b in box))
+                messages.after.append((self.target(out, box), part))
+                at += n
         messages.begin(outgoing, incoming)
         if own:
-            for box in self.own:
-                inner._copy_into(self._target(out, box), self.map.shows(buffer.local, self.rank, box))
+            self.fill(buffer, out)
         return messages
+
+    def fill(self, buffer: DBuffer, out: Any) -> None:
+        """Copy what is here to where it belongs."""
+        for box in self.own:
+            buffer.inner._copy_into(self.target(out, box), self.map.shows(buffer.local, self.rank, box))
 
     def marked(self, dtype: np.dtype) -> int:
         """The mark of moving elements of a dtype."""
@@ -151,15 +160,7 @@ class Transfer:
             inner._copy_into(part, self.map.shows(buffer.local, self.rank, box))
             at += n
 
-    def unpack(self, inner: Any, out: Any, landed: Any, found: list[Box]) -> None:
-        at = 0
-        for box in found:
-            n = volume(box)
-            part = landed[at : at + n].reshape(tuple(b - a for a, b in box))
-            inner._copy_into(self._target(out, box), part)
-            at += n
-
-    def _target(self, out: Any, box: Box) -> Any:
+    def target(self, out: Any, box: Box) -> Any:
         """Where a box of the view lies in what this process is given."""
         return out[(*[slice(*self._along(d, a, b)) for d, (a, b) in enumerate(box)], Ellipsis)]
 
@@ -213,7 +214,8 @@ class Messages:
         # Did all ranks compare it before, as those of a program, in which who has no part in it does nothing?
         self.compared = compared
         self.inner = inner
-        self.after: list[tuple[Transfer, Any, Any, list[Box]]] = []
+        # What has landed, and where it belongs.
+        self.after: list[tuple[Any, Any]] = []
         self._staged: list[tuple[Any, np.ndarray]] = []
         self._exchange: Any = None
         # The local view that what comes is for.
@@ -250,6 +252,6 @@ class Messages:
         for view, data in self._staged:
             self.inner._copy_into(view, self.inner._upload(data))
         self._staged = []
-        for transfer, out, landed, found in self.after:
-            transfer.unpack(self.inner, out, landed, found)
+        for target, part in self.after:
+            self.inner._copy_into(target, part)
         self.after = []

@@ -92,9 +92,10 @@ number_of(Numbers *w, PyObject *x, uint64_t *number)
         Py_XDECREF(found);
         return done;
     }
-    *number = 1; /* (a number of Python's: ranks may have come to it on machines that round differently) */
-    if (!IS_NODE(x))
-        return 0;
+    if (!IS_NODE(x)) { /* (to numbers that are no integers ranks may have come with other roundings) */
+        *number = PyLong_Check(x) ? mixed(1, PyLong_AsUnsignedLongLongMask(x)) : 1;
+        return PyErr_Occurred() ? -1 : 0;
+    }
     Node *node = (Node *)x;
     for (Py_ssize_t i = 0; node->holders > 1 && i < w->n; i++)
         if (w->seen[i].node == x) {

@@ -82,13 +82,13 @@ def _target(into: Any) -> Any:
 
 def _total(steps: list[Any]) -> str:
     """All messages that operands take, over all processes."""
-    needs = [need for step in steps for need in step.needs]
-    known = [n for n in needs if n.messages is not None]
-    messages, total = sum(n.messages or 0 for n in known), sum(n.bytes or 0 for n in known)
+    sent = [{k: n for need in step.needs for k, n in (need.sent or {}).items()} for step in steps]
+    messages = sum(len({message for message, _ in found}) for found in sent)
+    total = sum(sum(found.values()) for found in sent)
     size = steps[-1].comm.size
     if size == 1:
         return "nothing: there is one process"
-    if len(known) < len(needs):
+    if any(need.sent is None for step in steps for need in step.needs):
         return "more than layouts say: see the operands"
     if not messages:
         combines = any(s.combines for s in steps)

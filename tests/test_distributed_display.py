@@ -207,7 +207,7 @@ def test_what_was_foretold_comes_true(layout, make):
         with mb.count() as counted:
             z = mb.materialize(z)
         sent = None
-        if steps is not None and all(n.messages is not None for s in steps for n in s.needs):
+        if steps is not None and all(n.sent is not None for s in steps for n in s.needs):
             sent = (
                 sum(len(n.sends) for s in steps for n in s.needs),
                 sum(sum(n.sends.values()) for s in steps for n in s.needs),
@@ -239,6 +239,36 @@ def test_all_messages_are_added_up():
         f"{sum(b for *_, b in found)} B in 2 messages between 3 processes"
     }
     assert sum(m for _, m, _ in found) == 2
+
+
+SENT = [
+    lambda x, w, f: w[1:-1] * x + w[2:],
+    lambda x, w, f: w[2:] * w[2:] * x,
+    lambda x, w, f: w[2:] * w[:-2] + w[1:-1],
+    lambda x, w, f: f[2:] * w[2:] + x,
+    lambda x, w, f: mb.sum(w[2:] * w[:-2] + w[1:-1]),
+    lambda x, w, f: mb.sum(f[2:] * w[:-2] + w[1:-1]) * w[1:],
+    lambda x, w, f: x[::-1] + w[2:] + w[:-2],
+]
+
+
+@pytest.mark.parametrize("least", [0, 1 << 30])
+@pytest.mark.parametrize("make", SENT)
+def test_messages_that_travel_together_are_counted_once(make, least):
+    def program(comm):
+        x, w, f = HOST(np.arange(12.0)), HOST(np.arange(14.0)), HOST(np.arange(14, dtype=np.float32))
+        y = make(x, w, f)
+        said = mb.explain(y).facts["exchanged"]
+        with mb.count() as counted:
+            mb.materialize(y)
+        return said, counted.messages, counted.bytes_sent
+
+    with mb.settings.changed(overlap_size=least):
+        found = on_ranks(3, program)
+    messages, size = sum(m for _, m, _ in found), sum(b for *_, b in found)
+    assert {said for said, _, _ in found} == {
+        f"{size} B in {messages} message{'s' * (messages > 1)} between 3 processes"
+    }
 
 
 def test_terms_are_said():

@@ -83,7 +83,7 @@ def is_large(inner: Any, elements: int, size: int) -> bool:
 
 def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
     """Compute a tree so, into `dest` or new memory, which is returned; None where another way is better."""
-    plan = _plan_of(frame, tree)
+    plan = plan_of(frame, tree)
     return None if plan is None else plan.run(frame, tree, dest)
 
 
@@ -93,7 +93,7 @@ def bring(frame: Any, tree: Any) -> None:
     (Whether a tree that is reduced gets its value first depends on who holds it, and that is each process's own
     affair: its messages are the same.)
     """
-    plan = None if frame.inner.home.kind == "traced" else _plan_of(frame, tree)
+    plan = None if frame.inner.home.kind == "traced" else plan_of(frame, tree)
     for moving in () if plan is None else plan.moved(tree):
         arrived: dict[Any, list[Any]] = {}
         messages = begin(moving, arrived)
@@ -109,7 +109,9 @@ def bring(frame: Any, tree: Any) -> None:
         frame.under_way.append(messages)
 
 
-def _plan_of(frame: Any, tree: Any) -> HaloPlan | None:
+def plan_of(frame: Any, tree: Any) -> HaloPlan | None:
+    """How what a tree needs of others travels, if each process holds nearly all of it: what has one dtype
+    together."""
     target: Partition = frame.partition
     size = target.size
     if size == 1 or type(tree) is not Broadcasted or not _is_large(frame):

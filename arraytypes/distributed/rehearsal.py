@@ -30,6 +30,7 @@ from mirabelle.arraytypes.distributed.execution import (
 )
 from mirabelle.arraytypes.distributed.layoutreport import ranks
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
+from mirabelle.arraytypes.distributed.overlapping import plan_of
 from mirabelle.arraytypes.distributed.transfers import volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
 from mirabelle.dispatch import promotion
@@ -41,25 +42,28 @@ _new = object.__new__
 ADDED_UP = 64
 
 
+Message = tuple[int, int, Any]
+
+
 class Need:
     """How the processes come to what they need of one operand."""
 
-    __slots__ = ("bytes", "messages", "name", "receives", "sends", "words")
+    __slots__ = ("name", "receives", "sends", "sent", "words")
 
     def __init__(self, name: str, words: str) -> None:
         self.name = name
         self.words = words
-        # What this process sends and receives, in bytes by rank; what all of them send.
+        # What this process sends and receives, in bytes by rank; what all of them send: in which message (who
+        # sends, who receives, what it is told apart by) how many bytes of what.
         self.sends: dict[int, int] = {}
         self.receives: dict[int, int] = {}
-        self.messages: int | None = 0
-        self.bytes: int | None = 0
+        self.sent: dict[tuple[Message, Any], int] | None = {}
 
 
 class Step:
     """One kernel on each process: what it computes, how that is divided, and what is exchanged for it."""
 
-    __slots__ = ("combines", "comm", "needs", "operand", "partition", "result", "version")
+    __slots__ = ("combines", "comm", "needs", "operand", "partition", "result", "together", "version")
 
     def __init__(self, version: Any, comm: Communicator, target: Partition) -> None:
         self.version = version
@@ -68,6 +72,8 @@ class Step:
         self.partition = target
         self.result = target
         self.needs: list[Need] = []
+        # Does what has one dtype travel together?
+        self.together = False
         # The processes whose terms are combined afterwards, and how many bytes a term has.
         self.combines: tuple[tuple[int, ...], int] | None = None
         # What is computed, with stand-ins for what comes first.
@@ -117,6 +123,7 @@ class _Rehearsal:
         ):
             target = everywhere(target.shape, target.mesh)  # (nothing stands for the term of an empty part)
         made = Step(version, comm, target)
+        made.together = plan_of(Frame(self.family, comm, target), operand) is not None
         for leaf in leaves:
             made.needs.append(self.need(leaf, made))
         if type(version) is Reduced:
@@ -205,14 +212,14 @@ class _Rehearsal:
 
             need.sends, need.receives = sizes(plan.transfer.sends), sizes(plan.transfer.receives)
             if target.size <= ADDED_UP:
-                all_sends = [
-                    n
-                    for q in range(target.size)
-                    for n in sizes(operand_plan(shown, target, q).transfer.sends).values()
-                ]
-                need.messages, need.bytes = len(all_sends), sum(all_sends)
+                what = view.buffer.name, id(shown)
+                need.sent = {
+                    ((p, q, view.dtype if step.together else what), what): n
+                    for p in range(target.size)
+                    for q, n in sizes(operand_plan(shown, target, p).transfer.sends).items()
+                }
             else:
-                need.messages = need.bytes = None
+                need.sent = None
         need.words = _words(need, plan.here, waits)
         return need
 
@@ -259,7 +266,7 @@ def _stand_in(comm: Communicator, part: Partition, inner: Any, dtype: np.dtype) 
 
 def _unknown(name: str, words: str) -> Need:
     need = Need(name, words)
-    need.messages = need.bytes = None
+    need.sent = None
     return need
 
 

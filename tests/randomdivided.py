@@ -3,7 +3,8 @@
     python -m tests.randomdivided 2000        # so many programs, on 1 to 4 processes (threads) in turn
 
 It says which differ, with the program. Lines that NumPy refuses, or that write where it may have copied because
-its results lie in another order, are left out.
+its results lie in another order, are left out. Every other four programs run on processes that look at their own
+parts, and hold what the others have let go of: that must change nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ WRITES = [
     "{v}[...] = 2", "{v}[...] = {v}*0 + 3", "{v} *= 2", "{v}[1:] = {v}[:-1]", "{v}[::-1] = {v} + 1",
     "{v}[0:1] += 1", "{v}[{v} == {v}] = 1", "{v}[[0]] = 7", "np.copyto({v}, 4)", "np.add({v}, {v}, out={v})",
 ]  # fmt: skip
+LOOKS = ["keep.append({a})", "keep.append({a}[...])", "keep.append({a}.T)", "keep.clear()", "repr({a})"]
 SHAPES = ["(-1,1)", "(2,-1)", "(3,-1)", "(-1,2)", "(1,-1)", "(4,-1)"]
 DTYPES = ["f8", "f4", "i8", "i4", "c16", "u1", "?", "i2"]
 
@@ -76,10 +78,28 @@ def program(seed: int) -> tuple[list[str], np.ndarray]:
         if runs(new, here) and may_be_shown(here[f"v{k}"], write, here):
             names.append(f"v{k}")
             lines += new
+            if len(names) > 3 and r.random() < 0.4:
+                gone = names.pop(int(r.integers(len(names))))
+                lines.append(f"del {gone}")
+                del here[gone]
         else:  # (from the beginning, as a write may have been half done)
             here = {"np": np, "x": data.copy(), "y": data.copy()}
             runs(lines, here)
     return lines, data
+
+
+def looks(seed: int, lines: list[str], rank: int) -> list[str]:
+    """What a process does for itself after each line."""
+    r = np.random.default_rng((seed, rank))
+    names, found = ["x", "y"], []
+    for line in lines:
+        name, _, value = line.partition(" = ")
+        if line.startswith("del "):
+            names.remove(line[4:])
+        elif value and name.isidentifier():
+            names.append(name)
+        found.append(str(r.choice(LOOKS)).replace("{a}", str(r.choice(names))) if r.random() < 0.4 else "")
+    return found
 
 
 def runs(lines: list[str], here: dict[str, Any]) -> bool:
@@ -107,13 +127,17 @@ def difference(seed: int, ranks: int) -> str | None:
     runs(lines, expected)
 
     def on_rank(comm: Any) -> dict[str, Any]:
-        here = {"np": mb, "x": D(data, comm=comm), "y": D(data, comm=comm)}
-        for line in lines:
+        here = {"np": mb, "x": D(data, comm=comm), "y": D(data, comm=comm), "keep": []}
+        own = looks(seed, lines, comm.rank) if seed // 4 % 2 else [""] * len(lines)
+        for line, look in zip(lines, own, strict=True):
             exec(line, here)
+            exec(look, here)
         return {k: mb.to_numpy(v) for k, v in here.items() if isinstance(v, mb.AbstractArray)}
 
+    sizes = {"immediate_size": (0, 1 << 20)[seed // 8 % 2], "overlap_size": (0, 1 << 20)[seed // 16 % 2]}
     try:
-        found = on_ranks(ranks, on_rank)
+        with mb.settings.changed(**sizes):
+            found = on_ranks(ranks, on_rank)
     except BaseException as e:
         return repr(e)[:300]
     for values in found:

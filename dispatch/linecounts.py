@@ -26,8 +26,8 @@ from mirabelle.dispatch.native import in_c
 NAMES = tuple(f.name for f in fields(Counters))
 
 Place = tuple[str, int]
-# What is typed has no file; all else without one was made by a program.
-PROMPTS = ("<stdin", "<python-input", "<ipython-input", "<doctest", "<string")
+# What is typed has no file; all else without one was made by a program, as what `exec` runs is.
+PROMPTS = ("<stdin", "<python-input", "<ipython-input", "<doctest")
 
 
 @dataclass
@@ -65,9 +65,11 @@ def _is_checkout(package: str) -> bool:
 @functools.cache
 def is_users(code: CodeType) -> bool:
     """Is it code of the user, and not of this package, the interpreter or another installed package?"""
-    made = code.co_filename.startswith("<") and not code.co_filename.startswith(PROMPTS)
+    file = code.co_filename
+    typed = file.startswith(PROMPTS) or (file == "<string>" and sys.argv[:1] == ["-c"])  # (`python -c`)
+    made = file.startswith("<") and not typed
     made = made or code.co_qualname.startswith("__create_fn__.")  # (by `dataclasses`)
-    return not made and not code.co_filename.startswith(_ours())
+    return not made and not file.startswith(_ours())
 
 
 def _kind(code: CodeType) -> int:
@@ -225,7 +227,7 @@ _EACH = [NAMES.index(name) for name in ("launches", "scalar_reads", "library_cal
 @functools.cache
 def _costs() -> _Costs:
     loops: dict[str, Any] = {}
-    exec(compile(_LOOPS, "<string>", "exec"), loops)
+    exec(compile(_LOOPS, "<stdin>", "exec"), loops)
     few, many, counted = (
         contextvars.Context().run(_excess, loops[name]) for name in ("few", "many", "counted")
     )

@@ -217,6 +217,17 @@ def test_what_functions_do_is_at_their_lines_and_what_libraries_do_at_the_caller
     assert sum(line.seconds for line in counts.lines.values()) <= counts.seconds * 1.01
 
 
+def test_what_is_made_by_exec_is_at_the_line_that_calls_it():
+    made = {"mb": mb}
+    exec("def twice(x):\n    return mb.materialize(2 * x)\n", made)
+    counts, x = LineCounts(), mb.ones(100_000)
+    with counts:
+        for _ in range(3):
+            x = made["twice"](x)
+            float(mb.sum(mb.sin(x) + 1))
+    assert {file for file, _ in counts.lines} == {__file__}
+
+
 def test_tracers_warnings_and_errors_are_as_before():
     seen = []
 

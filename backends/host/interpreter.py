@@ -137,7 +137,7 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
         if through_int64(program.dtype_of(r), program.out_dtypes[j]):
             value = f"asarray({value}).astype('i8')"
         lines.append(f"    copyto(y{j}, {value}, 'unsafe')")
-    exec("\n".join(lines), scope)
+    exec(compile("\n".join(lines), "<mirabelle statement>", "exec"), scope)
     return scope["run"]  # type: ignore[no-any-return]
 
 

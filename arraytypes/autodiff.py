@@ -12,7 +12,7 @@ values. It is ordinary code: loops, branches, library calls, whatever array type
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, TypeVarTuple, Unpack, cast, overload
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from mirabelle.dispatch.misuse import explained
 # An array, or a tuple, list or dictionary of some, and what has its form.
 X = TypeVar("X")
 R = TypeVar("R")
+Xs = TypeVarTuple("Xs")
 
 
 @generic
@@ -556,6 +557,10 @@ def hessian(f: Callable[[Any], Any], x: ArrayLike, *, chunk: int | None = None) 
     return jacobian(lambda y: gradient(f, y, chunk=chunk), x, chunk=chunk)
 
 
+@overload
+def jvp(f: Callable[[Unpack[Xs]], R], primals: tuple[Unpack[Xs]], tangents: Sequence[Any]) -> tuple[R, R]: ...
+@overload
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]: ...
 @explained
 def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """The value of f(*primals), and its derivative along the direction `tangents`, in one evaluation.

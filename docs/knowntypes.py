@@ -97,7 +97,7 @@ OF_FUNCTION = {
     ),
     **dict.fromkeys(("linalg.gemm.alpha", "linalg.gemm.beta"), "complex"),
     **dict.fromkeys(("tensordot.axes", "linalg.tensordot.axes"), "int | Sequence[Any]"),
-    **dict.fromkeys(("accumulate.op", "mapreduce.op", "reduce.op"), "str | Callable[..., Any]"),
+    **dict.fromkeys(("accumulate.op", "mapreduce.op", "reduce.op"), "str | Callable[[Any, Any], Any]"),
     **dict.fromkeys(("accumulate.init", "mapreduce.init", "reduce.init"), "complex | None"),
     **dict.fromkeys(("finfo.type", "iinfo.type"), "DTypeLike | ArrayLike"),
     **dict.fromkeys(("can_cast.from_", "can_cast.to"), "DTypeLike"),
@@ -110,7 +110,7 @@ OF_FUNCTION = {
     "linalg.solve_triangular.trans": "int | str",
     "linalg.tensorsolve.axes": "Sequence[int] | None",
     "logspace.base": "ArrayLike",
-    "mapreduce.f": "str | Callable[..., Any]",
+    "mapreduce.f": "str | Callable[[Any], Any]",
     "polyint.k": "ArrayLike | None",
     "ravel_multi_index.multi_index": "Sequence[ArrayLike] | AbstractArray",
     "require.requirements": "str | Sequence[str] | None",
@@ -198,6 +198,10 @@ _APPLIED = [
     "(f: Callable[..., Any], /, *operands: ArrayLike) -> AbstractArray",
 ]
 
+# Functions that get arrays: so a checker knows what `lambda row: ...` is given. The last takes any other.
+_GETS_ARRAYS = ("Callable[Concatenate[AbstractArray, ...], Any]", "Callable[..., Any]")
+_OF_INDICES = [*(f"Callable[[{', '.join(['AbstractArray'] * n)}], Any]" for n in (1, 2, 3)), _GETS_ARRAYS[1]]
+
 _FILLED = "shape: ShapeLike, dtype: DTypeLike = ..., order: str = ..., *"
 _LIKE = "x: ArrayLike, /, dtype: DTypeLike = ..., order: str = ..., *, shape: ShapeLike | None = ..."
 _AXIS = "x: ArrayLike, /, axis: Axis = ..."
@@ -256,6 +260,20 @@ OVERLOADS = {
         "(to: type[AbstractArray], x: Mapping[_R, Any]) -> dict[_R, Any]",
     ],
     **dict.fromkeys(("broadcast", "map"), _APPLIED),
+    "apply_along_axis": [
+        f"(func1d: {function}, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> AbstractArray"
+        for function in _GETS_ARRAYS
+    ],
+    "fromfunction": [
+        f"(function: {function}, shape: ShapeLike, *, dtype: DTypeLike = ..., device: Device | None = ..., "
+        "**kwargs: Any) -> AbstractArray"
+        for function in _OF_INDICES
+    ],
+    "piecewise": [
+        f"(x: ArrayLike, condlist: Sequence[ArrayLike], funclist: Sequence[ArrayLike | {function}], "
+        "*args: Any, **kw: Any) -> AbstractArray"
+        for function in _GETS_ARRAYS
+    ],
     "indices": [
         f"(dimensions: ShapeLike, dtype: DTypeLike = ..., sparse: {sparse} = ..., *, "
         f"device: Device | None = ...) -> {made}"

@@ -38,6 +38,16 @@ assert_type(mb.percentile(x, [5, 95], axis=0), mb.AbstractArray)
 assert_type(mb.cumsum(x, 0), mb.AbstractArray)
 assert_type(mb.norm(x), mb.AbstractArray)
 
+# Functions that are handed on: what a lambda is given is known
+assert_type(mb.apply_along_axis(lambda row: mb.sum(row * row), 0, x), mb.AbstractArray)
+assert_type(mb.apply_along_axis(np.sum, 0, x), mb.AbstractArray)
+assert_type(mb.piecewise(x, [x < 0, x >= 0], [lambda a: -a, 1.0]), mb.AbstractArray)
+assert_type(mb.fromfunction(lambda i, j: i + 10 * j, (3, 3)), mb.AbstractArray)
+assert_type(mb.mapreduce(lambda a: a * a, lambda a, b: a + b, x), mb.AbstractArray)
+assert_type(mb.mapreduce("abs", mb.maximum, x), mb.AbstractArray)
+assert_type(mb.reduce(max, x), mb.AbstractArray)
+assert_type(mb.autodiff.jvp(lambda a, b: a * b, (x, x), (x, x)), tuple[mb.HostArray[Any], mb.HostArray[Any]])
+
 # Creation: of the type that `device=` says
 assert_type(mb.zeros(3), mb.AbstractArray)
 assert_type(mb.zeros((2, 3), dtype=mb.float32, device=mb.HostArray), mb.HostArray[Any])

@@ -1,6 +1,7 @@
 """NumPy's arrays beside ours, indices that are numbers of ours, parts of parts: NumPy's values and aliasing."""
 
 import itertools
+import math
 import operator
 import warnings
 
@@ -57,6 +58,30 @@ def test_layouts_beside_numpys_arrays(layout, n):
             np.testing.assert_array_equal(np.asarray(f(show(x), other)), f(show(a), other))
             np.testing.assert_array_equal(np.asarray(f(other, show(x))), f(other, show(a)))
         assert isinstance(other + show(x), mb.HostArray)
+
+
+def kinds_of_numpys(n, tmp_path):
+    """NumPy's array, and those that are more: of a file, of a class of the user's."""
+    mapped = np.memmap(tmp_path / "n", n.dtype, "w+", shape=n.shape)
+    mapped[...] = n
+    return [n, mapped, n.view(type("Mine", (np.ndarray,), {})), n.view(np.matrix)]
+
+
+@pytest.mark.parametrize("shapes", [((3, 2), (2, 3)), ((100, 60), (60, 2)), ((2, 2), (2, 2))])
+@pytest.mark.parametrize("dtype", "fdDl")
+def test_products_beside_what_numpys_arrays_are_subclassed_by(dtype, shapes, tmp_path):
+    a, b = (np.arange(math.prod(s)).reshape(s).astype(dtype) for s in shapes)
+    for many in (a, b):
+        for n in kinds_of_numpys(many, tmp_path):
+            other = b if many is a else a
+            for x in (mb.HostArray(other), mb.HostArray(other.T.copy()).T, mb.HostArray(other) + 0):
+                for product in (operator.matmul, mb.matmul, np.matmul, mb.dot, np.dot):
+                    ours = product(*((n, x) if many is a else (x, n)))
+                    assert isinstance(ours, mb.HostArray) and ours.dtype == a.dtype
+                    assert np.allclose(mb.to_numpy(ours), a @ b), (type(n), product)
+    x = mb.HostArray(b)
+    x @= np.eye(b.shape[1], dtype=dtype).view(np.matrix)
+    assert np.array_equal(mb.to_numpy(x), b)
 
 
 def test_results_beside_numpys_arrays_are_values():

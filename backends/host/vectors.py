@@ -136,7 +136,7 @@ def _beside_numpys(verb: Any, function: Any) -> None:
 
     def product(first: Any, second: Any) -> Any:
         general = verb.core.resolve(
-            tuple(t if t is np.ndarray else AbstractArray for t in (first, second))
+            tuple(np.ndarray if issubclass(t, np.ndarray) else AbstractArray for t in (first, second))
         ).implementation
         ours = second if first is np.ndarray else first
         dtype = getattr(ours, "dtype", None)

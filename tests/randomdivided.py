@@ -3,8 +3,8 @@
     python -m tests.randomdivided 2000        # so many programs, on 1 to 4 processes (threads) in turn
 
 It says which differ, with the program. Lines that NumPy refuses, or that write where it may have copied because
-its results lie in another order, are left out. Every other four programs run on processes that look at their own
-parts, and hold what the others have let go of: that must change nothing.
+its results lie in another order, are left out. Every other four programs run on processes that look at their
+own parts, and hold what the others have let go of: that must change nothing.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ def _attribute(kind: type, name: str, owner: Any = None) -> str:
             return f"It is a function: `mb.{name}(x, ...)`."
         near = _near(name, dir(kind))
         return f"Did you mean `x.{near}`?" if near else ""
-    rng: Any = getattr(sys.modules.get("mirabelle.random"), "Generator", None)
+    rng = _generator()
     if rng is not None and issubclass(kind, rng):
         if name in ("seed", "get_state", "set_state"):
             return "A generator is made with its seed: `rng = mb.random.default_rng(seed)`."
@@ -284,6 +284,11 @@ def _call(said: str) -> str:
         return f"The parameters of {function} are {', '.join(known)}."
     if re.match(r"DenseArray\.__new__\(\) missing", said):
         return "It is made of its elements, `mb.HostArray([1, 2, 3])`; of a shape there is `mb.zeros((2, 3))`."
+    if of := re.match(r"(\w+)\.(\w+)\(\) (?:missing|takes) .*positional", said):
+        for shown, kind in (("x", AbstractArray), ("rng", _generator())):
+            if any(k.__name__ == of[1] and hasattr(k, of[2]) for k in getattr(kind, "__mro__", ())):
+                found = list(inspect.signature(getattr(kind, of[2])).parameters.values())
+                return f"It is called as `{shown}.{of[2]}({_words(found)})`."
     if lacking := re.match(r"(\w+)\(\) missing \d+ required positional", said):
         return _called_as(lacking[1], re.findall(r"'(\w+)'", said))
     if many := re.match(r"(\w+)\(\) takes (?:from \d+ to )?\d+ positional arguments? but", said):
@@ -308,15 +313,21 @@ def _called_as(function: str, having: Iterable[str] = ()) -> str:
     for space, found in _signatures(function):
         if not {p.name for p in found}.issuperset(having):
             continue
-        words = [
-            p.name if p.default is p.empty else f"{p.name}={p.default!r}"
-            for p in found
-            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "self"
-        ]
         of_one = {"maximum": "max", "minimum": "min"}.get(function)
-        text = f"It is called as `mb{space}.{function}({', '.join(words)})`."
+        text = f"It is called as `mb{space}.{function}({_words(found)})`."
         return f"{text} The largest or smallest element of one array is `mb.{of_one}(x)`." if of_one else text
     return ""
+
+
+def _words(found: list[inspect.Parameter]) -> str:
+    """Parameters as they stand in a call."""
+    named = [p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "self"]
+    return ", ".join(p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in named)
+
+
+def _generator() -> Any:
+    """The class of generators of random numbers, where there are any."""
+    return getattr(sys.modules.get("mirabelle.random"), "Generator", None)
 
 
 def _parameters(function: str) -> list[str]:
@@ -330,7 +341,7 @@ def _signatures(function: str) -> Iterator[tuple[str, list[inspect.Parameter]]]:
     """Where public functions of a name are, and their parameters."""
     owners = [(space, sys.modules.get(f"mirabelle{space}")) for space in _SPACES]
     public = [(space, owner) for space, owner in owners if function in getattr(owner, "__all__", ())]
-    rng: Any = getattr(sys.modules.get("mirabelle.random"), "Generator", None)
+    rng = _generator()
     for space, owner in [*public, (".random.default_rng(seed)", rng)]:
         with contextlib.suppress(AttributeError, TypeError, ValueError):
             yield space, list(inspect.signature(getattr(owner, function)).parameters.values())

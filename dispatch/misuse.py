@@ -111,7 +111,8 @@ CURES: list[tuple[str, str | Callable[..., str]]] = [
      "`mb.quantile(x, 0.95)`."),
     ("Quantiles must be", "Fractions go from 0 to 1, `mb.quantile(x, 0.95)`; of percent there is "
      "`mb.percentile(x, 95)`."),
-    ("`bins` must be", "Give how many bins, or their edges: `bins=10`."),
+    ("`bins` must", "Give how many bins, or their edges in order: `bins=10`."),
+    (r"Cannot cast array data .* to dtype\('(\w+)'\)", lambda t: f"Convert it: `x.astype(mb.{t})`."),
     ("negative dimensions|contain negative|no negative|negative values", "Give whole numbers from 0 on."),
     ("need at least one array", "Give a list with one array or more: `[x, y]`."),
     ("to have same length", "Give as many values of one as of the other: `mb.polyfit(x, y, 1)`."),

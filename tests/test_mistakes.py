@@ -335,6 +335,8 @@ MISTAKES = {
     "an array of nothing": (lambda: mb.HostArray(None), "without a `return`"),
     "a function of a text": (lambda: mb.abs("3"), r"float\(text\)"),
     "a text among the elements": (lambda: "a" in x, r"float\(text\)"),
+    "edges out of order": (lambda: mb.histogram(x, bins=[3, 2, 1]), r"edges in order"),
+    "real numbers to count": (lambda: mb.bincount(x * 1.0), r"x\.astype\(mb\.int64\)"),
     "the first half": (lambda: x[: len(x) / 2], r"n // 2"),
     "the rows of a number": (lambda: list(mb.sum(x)), r"float\(x\)"),
     "an array before the file": (lambda: mb.save(x, "a.npy"), r"mb\.save\('x\.npy', x\)"),

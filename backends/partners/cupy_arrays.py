@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.elementwise import Operand, Scalar
+from mirabelle.arraytypes.elementwise import Convertible, Given, Scalar
 from mirabelle.arraytypes.gpu_interop import shared
 from mirabelle.dispatch import verbs
 
@@ -24,7 +24,7 @@ def _taking(verb: Any) -> Any:
 
 
 for _verb in verbs.ELEMENTWISE.values():
-    _verb.core.register(_taking(_verb), (Operand | list | tuple | cupy.ndarray,) * _verb.core.arity)
+    _verb.core.register(_taking(_verb), (Given | cupy.ndarray,) * _verb.core.arity)
 
 for _verb in (
     verbs.sum, verbs.prod, verbs.min, verbs.max, verbs.any, verbs.all, verbs.count_nonzero, verbs.mean,
@@ -33,7 +33,7 @@ for _verb in (
 ):  # fmt: skip
     _verb.core.register(_taking(_verb), (cupy.ndarray, *[object] * (_verb.core.arity - 1)))
 
-_ANY = AbstractArray | list | tuple | Scalar | cupy.ndarray
+_ANY = AbstractArray | list | tuple | Scalar | Convertible | cupy.ndarray
 for _verb in (verbs.matmul, verbs.dot):
     for _signature in ((cupy.ndarray, _ANY), (_ANY, cupy.ndarray), (cupy.ndarray, cupy.ndarray)):
         _verb.core.register(_taking(_verb), _signature)

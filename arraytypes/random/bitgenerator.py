@@ -10,6 +10,7 @@ import numpy as np
 
 from mirabelle.arraytypes.random.philox import words
 from mirabelle.dispatch.forks import ForkLock
+from mirabelle.dispatch.misuse import shown
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.annotations import Seed
@@ -171,7 +172,13 @@ def _key_of(seed: Any) -> int:
     """64 bits of a seed. NumPy's SeedSequence mixes them, so that near seeds have far keys."""
     from numpy.random import SeedSequence
 
-    sequence = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    try:
+        sequence = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{shown(seed)} is no seed. Give an integer from 0 on, several, or a SeedSequence: of a generator "
+            "of NumPy's, whose numbers are others, `mb.random.default_rng(rng.bit_generator.seed_seq)`."
+        ) from error
     low, high = sequence.generate_state(2, np.uint32)
     return int(low) | int(high) << 32
 

@@ -167,6 +167,16 @@ def test_structured_arrays(make):
         agree(f, lambda: (make(), H(rng(n))))
 
 
+def test_one_value_for_all_elements_that_a_program_computes_is_returned_and_taken():
+    for f in (
+        lambda x: mb.Fill((3,), mb.sum(x)),
+        lambda x: {"a": mb.Fill((2,), x[0]), "b": [mb.dense(mb.sum(x) * mb.Identity(3))]},
+        lambda x: mb.autodiff.gradient(lambda x: mb.where(x[0] > 0, mb.sum(x * 3), mb.sum(x * 2)), x),
+    ):
+        agree(f, lambda: (H(np.array([1.0, 2.0, 3.0])),))
+    agree(lambda a, x: (a, a * 2, a + x), lambda: (mb.Fill((3,), mb.sum(H(np.ones(3)))), H(np.ones(3))))
+
+
 @pytest.mark.parametrize(
     "name", ["Tridiagonal", "Kronecker", "Symmetric", "LowerTriangular", "Toeplitz", "CSR"]
 )

@@ -249,6 +249,35 @@ def test_each_result_of_at_is_cut_to_the_array_or_refused(kind, dtype):
             assert_same(x, n, rtol=2e-7)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f8", "c8"])
+@pytest.mark.parametrize("kind", PLAIN, ids=repr)
+def test_a_sum_that_begins_with_minus_zero_is_minus_zero_where_nothing_else_is_added(kind, dtype):
+    for values in ([-0.0] * 3, [-0.0, 0.0, 1], []):
+        n = np.array([values, values], dtype)
+        if n.dtype.kind == "c":
+            n.imag = -0.0
+        x = kind.make(n)
+        for initial in (-0.0, 0.0, *((complex(-0.0, -0.0), complex(0.0, -0.0)) if n.dtype.kind == "c" else ())):
+            for options in (
+                {},
+                {"axis": 0},
+                {"axis": 1, "keepdims": True},
+                {"where": False},
+                {"where": n == n},
+            ):
+
+                def form(xp, x, initial=initial, options=options):
+                    return xp.sum(x, initial=initial, **options)
+
+                expected = form(np, n)
+                assert_same(form(mb, x), expected)
+                assert_same(np.add.reduce(x, initial=initial, **{"axis": None, **options}), expected)
+                if options in ({}, {"axis": 0}):
+                    assert_same(mb.compile(lambda x, form=form: form(mb, x))(x), expected)
+    x = mb.HostArray([-0.0, -0.0])
+    assert mb.autodiff.gradient(lambda x: mb.sum(x * 2, initial=-0.0), x).tolist() == [2.0, 2.0]
+
+
 def test_variances_are_not_cut_to_whole_numbers():
     for f in (mb.var, mb.std, np.var, mb.nanvar, mb.nanmean):
         with pytest.raises(

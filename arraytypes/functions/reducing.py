@@ -24,6 +24,7 @@ from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import REDUCTIONS, Reduction, _summed, normal_axes
+from mirabelle.arraytypes.specialvalues import from_parts
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import broadcast_shapes
@@ -81,17 +82,48 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: A
                 f"reduction operation '{name}imum' does not have an identity, so to use a where mask one "
                 f"has to specify 'initial': np.{name}(x, where=mask, initial=...)."
             )
+        # (-0.0 added to anything changes nothing, not even the sign of -0.0.)
         neutral = initial if ordering else reduction.neutral(dtype)
+        if _begins_below(name, dtype, initial):
+            neutral = -neutral
         x = verbs.where(mask_like(x, where), cast_to(x, dtype), dtype.type(neutral))
     axes = normal_axes(axis, x.ndim)
     if ordering and _given(initial) and 0 in [x.shape[a] for a in axes]:
         shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape) if _flag(keepdims) or d not in axes)
         return full(shape, initial, dtype=dtype, device=leaf_family(type(x)))
-    out = verbs.reduce_(x, reduction, axis=axis, dtype=dtype, keepdims=_flag(keepdims))
+    reduced = functools.partial(verbs.reduce_, axis=axis, keepdims=_flag(keepdims))
+    out = reduced(x, reduction, dtype=dtype)
+    if _begins_below(name, dtype, initial):
+        return _from_minus_zero(cast_to(x, dtype), out, dtype.type(initial), reduced)
     if _given(initial):
         combine = {"sum": verbs.add, "prod": verbs.multiply, "min": verbs.minimum, "max": verbs.maximum}
         out = combine[name](out, dtype.type(initial))
     return out
+
+
+def _begins_below(name: str, dtype: np.dtype, initial: Any) -> bool:
+    """Whether a sum begins with -0.0, as a number or as a part of one: such a sum may be -0.0 itself."""
+    if name != "sum" or dtype.kind not in "fc" or not _given(initial):
+        return False
+    first = dtype.type(initial)
+    return _is_minus_zero(first.real) or _is_minus_zero(first.imag)
+
+
+def _is_minus_zero(number: Any) -> bool:
+    return bool(number == 0 and np.signbit(number))
+
+
+def _from_minus_zero(x: Any, total: Any, initial: Any, reduced: Any) -> Any:
+    """A sum that begins with -0.0 and not, as sums do, with 0.0: -0.0 where nothing else is added."""
+    if x.dtype.kind == "c":
+        real = _from_minus_zero(verbs.real(x), verbs.real(total), initial.real, reduced)
+        return from_parts(real, _from_minus_zero(verbs.imag(x), verbs.imag(total), initial.imag, reduced))
+    added = verbs.add(total, initial)
+    if not _is_minus_zero(initial) or hasattr(x, "_stored"):  # (what a structured array does not store is 0.0)
+        return added
+    nothing = reduced(verbs.logical_and(verbs.signbit(x), verbs.equal(x, 0)), REDUCTIONS["all"])
+    # (By way of a sum, and no number, so that there is a derivative.)
+    return verbs.where(nothing, verbs.negative(reduced(verbs.negative(x), REDUCTIONS["sum"])), added)
 
 
 def _folded(

@@ -289,7 +289,7 @@ def _(x: Structured, dtype: Any, copy: bool = True) -> Any:
 @verbs.adapt.method
 def _(to: ArrayMeta, x: Structured) -> Any:
     family = _storing(to)
-    if isinstance(x, Implicit):
+    if isinstance(x, Implicit) and (x.family is not family or not x._parts):
         moved = x if x.family is family else x._typed(family, x.dtype)
     else:
         moved = x._with_parts(tuple(verbs.adapt(family, p) for p in x._parts))

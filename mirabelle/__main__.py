@@ -67,7 +67,10 @@ def command(words: list[str]) -> int:
         from mirabelle.dg.command import main as dg
 
         return dg(words[1:])
+    from mirabelle import __version__
+
     parser = argparse.ArgumentParser(prog="python -m mirabelle", description="One program, any array.")
+    parser.add_argument("--version", action="version", version=f"mirabelle {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("info", help="versions, processor, threads, kernel cache, settings, extras")
     demo = commands.add_parser("demo", help="the tour: one program run with several array types")

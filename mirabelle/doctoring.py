@@ -31,8 +31,9 @@ def main(words: list[str]) -> int:
     to = "; - is the standard output, and what else is printed goes to standard error then"
     parser.add_argument("--json", metavar="FILE", help=f"write what was found there, too{to}")
     parser.add_argument("--html", metavar="FILE", help="as a table that a browser shows; - as above")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument("script", help="the program")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    rest.required = False
     given = parser.parse_args(words)
     if not Path(given.script).is_file():
         print(f"There is no program {given.script!r}. Usage: {USAGE}", file=sys.stderr)

@@ -258,7 +258,7 @@ def test_reports_are_texts_json_and_html():
     assert 0 <= told["findings"][0]["gain"] <= told["findings"][0]["seconds"] <= told["seconds"]
 
 
-def test_the_command_runs_a_program_and_keeps_its_exit_status(tmp_path):
+def test_the_command_runs_a_program_and_keeps_its_exit_status(tmp_path, capsys):
     program = tmp_path / "slow.py"
     program.write_text(
         "import sys\nimport mirabelle as mb\nx = mb.zeros(400)\nfor i in range(400):\n    x[i] = i\n"
@@ -285,6 +285,12 @@ def test_the_command_runs_a_program_and_keeps_its_exit_status(tmp_path):
     from mirabelle.__main__ import main
 
     assert main(["doctor", str(tmp_path / "nothing.py")]) == 2
+    with pytest.raises(SystemExit):
+        main(["doctor"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: script\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"mirabelle {mb.__version__}\n"
 
 
 def ran(folder, *words):

@@ -42,10 +42,12 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1, se
             return f(*args, **kwargs)
         return made(*heads, *args[arity:], **kwargs)
 
-    def into_out(*args: Any, out: Any = None, **options: Any) -> Any:
+    def into_out(*args: Any, out: Any = ..., **options: Any) -> Any:
         # NumPy's `out=`, which the body need not know.
-        if out is None:
+        if out is ...:
             made.core.refuse_further(*args, **options)
+        if out is None:
+            return made(*args, **options)
         from mirabelle.arraytypes.functions.outputs import into
 
         return into(out, made(*args, **options))

@@ -5,6 +5,7 @@ What needs mkdocs is `make site`; here is what it is given.
 
 import base64
 import doctest
+import functools
 import inspect
 import json
 import re
@@ -119,6 +120,46 @@ def test_what_is_said_beside_numpy_is_true():
     modes = ["constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric"]
     for mode in [*modes, "wrap", "empty"]:
         assert mb.pad(x, 1, mode).shape == np.pad(np.arange(5.0), 1, mode).shape
+
+
+def test_what_numpys_function_takes_is_taken_or_said_beside_it():
+    """Each parameter of NumPy's that has a default is given that default."""
+    from benchmarks._functioncases import CASES
+    from benchmarks.functions import Inputs
+
+    inputs, tried = Inputs(100), 0
+    for case in CASES:
+        call = re.fullmatch(r"xp\.((?:linalg\.|fft\.)?\w+)\((.*)\)", case.text)
+        if call is None:
+            continue
+        space, _, name = f"mb.{call[1]}".rpartition(".")
+        theirs, ours = (functools.reduce(getattr, call[1].split("."), library) for library in (np, mb))
+        for p in with_defaults(theirs):
+            values = {n: inputs[n] for n in case.inputs}
+            text = f"xp.{call[1]}({call[2]}, {p.name}=default)"
+            scope = {"np": np, "default": p.default}
+            try:
+                with np.errstate(all="ignore"):
+                    eval(text, scope | {"xp": np} | values)
+            except (TypeError, ValueError, SyntaxError):  # (given already, or not beside the others)
+                continue
+            values = {n: mb.HostArray(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
+            tried += 1
+            try:
+                eval(text, scope | {"xp": mb} | values)
+            except TypeError as error:
+                assert f"`{p.name}`" in reference.beside_numpy(space, [name], ours), (call[1], p.name, error)
+    assert tried > 800
+
+
+def with_defaults(function):
+    """Those that have a default, and are known."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    known = [p for p in found if p.default is not p.empty and p.default is not np._NoValue]
+    return [p for p in known if p.kind in reference.NAMED]
 
 
 def test_long_signatures_stand_on_lines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import mirabelle as mb
 from docs.site import subjects
 from docs.site.docstrings import escaped, markdown, prose, summary, text_of
 from docs.site.examples import example
+from mirabelle.arraytypes.define import array_function
 
 # Namespaces of NumPy and SciPy that have functions of the same names. (What NumPy lacks has no such line.)
 NUMPYS = {"mb": np, "mb.linalg": np.linalg, "mb.fft": np.fft, "mb.lib.stride_tricks": np.lib.stride_tricks}
@@ -100,16 +101,24 @@ def beside_numpy(space: str, names: Sequence[str], thing: Any) -> str:
     ours, numpys = signature(thing), signature(theirs)
     if ours is None or numpys is None or any(p.kind is p.VAR_KEYWORD for p in numpys.parameters.values()):
         return ""
-    said = differences(
-        ours, numpys, takes_numpys=getattr(getattr(thing, "core", None), "further", None) is not None
-    )
+    said = differences(ours, numpys, taken(thing))
     return f"*Beside NumPy:* {'; '.join(said) or 'the same parameters'}."
 
 
-def differences(ours: inspect.Signature, numpys: inspect.Signature, takes_numpys: bool) -> list[str]:
-    """What differs, in words. `takes_numpys`: whether arguments that only NumPy's has are taken, too."""
+def taken(thing: Any) -> Container[str] | None:
+    """What a function takes besides what its signature says: `out=` alone, or None, all that NumPy's takes."""
+    further = getattr(getattr(thing, "core", None), "further", None)
+    if further is None:
+        return ()
+    return ("out",) if further.__module__ == array_function.__module__ else None
+
+
+def differences(
+    ours: inspect.Signature, numpys: inspect.Signature, besides: Container[str] | None
+) -> list[str]:
+    """What differs, in words; what a function takes `besides` its signature (see `taken`) is no difference."""
     mine, theirs = dict(ours.parameters), dict(numpys.parameters)
-    wider = takes_numpys or any(p.kind is p.VAR_KEYWORD for p in mine.values())
+    wider = besides is None or any(p.kind is p.VAR_KEYWORD for p in mine.values())
     renamed = []
     for (a, p), (b, q) in zip(ours.parameters.items(), numpys.parameters.items(), strict=False):
         if p.default is not p.empty or q.default is not q.empty or q.kind is q.KEYWORD_ONLY:
@@ -118,7 +127,7 @@ def differences(ours: inspect.Signature, numpys: inspect.Signature, takes_numpys
             renamed += [f"`{b}` is `{a}` here"] if p.kind is q.kind is p.POSITIONAL_OR_KEYWORD else []
             del mine[a], theirs[b]
     missing = [n for n, q in theirs.items() if n not in mine and q.kind is not q.VAR_POSITIONAL]
-    missing = [n for n in missing if not wider or n in NEVER]
+    missing = [n for n in missing if n in NEVER or not (wider or n in (besides or ()))]
     further = [n for n, p in mine.items() if n not in theirs and p.kind in NAMED]
     told = [("not here: ", missing), ("only here: ", further)]
     return renamed + [head + ", ".join(f"`{n}`" for n in found) for head, found in told if found]

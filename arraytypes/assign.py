@@ -40,6 +40,7 @@ from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, w
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.numberedparts import follow
+from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import native, policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -138,6 +139,11 @@ def check_writable(dest: Any, followed: bool = False) -> Any:
         behind = x
         if not followed:
             check_apart(x)
+    if hasattr(x, "_stored"):
+        raise TypeError(
+            f"A {generic_class(type(x)).__name__} stores less than it shows, and is not written to by index "
+            "arrays. Make it dense: `x = mb.dense(x)`."
+        )
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
         if leaf.recalled("protected"):

@@ -524,10 +524,10 @@ def generic(
         asked = f"_further(({operands}), {{{known}}}, _more, _options)"
         body = f"    if _more or _options:\n        return {asked}\n{body}"
     # (A `try` costs nothing where nothing is raised.)
-    given = ", ".join(f"{p!r}: {p}" for p in signature.parameters)
+    given = ", ".join([*(f"{p!r}: {p}" for p in signature.parameters), *(["**_options"] if wider else [])])
     if prototype.__module__.startswith("mirabelle."):
         body = f"    try:\n{textwrap.indent(body, '    ')}    except Exception as _e:\n"
-        body += f"        _explain(_e, _name, {{{given}}})\n        raise\n"
+        body += f"        _explain(_e, _name, {{{given}}}, _defaults)\n        raise\n"
 
     def further(
         operands: tuple[Any, ...], known: dict[str, Any], more: tuple[Any, ...], options: dict[str, Any]

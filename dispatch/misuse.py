@@ -20,7 +20,7 @@ import operator
 import re
 import reprlib
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, NoReturn, TypeVar
 
@@ -57,7 +57,12 @@ NUMPYS = re.compile(
 )
 
 
-def explain(error: Exception, name: str, arguments: Mapping[str, Any]) -> None:
+def explain(
+    error: Exception,
+    name: str,
+    arguments: Mapping[str, Any],
+    defaults: Mapping[str, Any] = types.MappingProxyType({}),
+) -> None:
     """Raise what a user can act on, if an error that leaves a function is no such thing."""
     if getattr(error, "explained", False):  # by a function within: it is this one that was called
         error = error.__cause__  # type: ignore[assignment]
@@ -74,11 +79,61 @@ def explain(error: Exception, name: str, arguments: Mapping[str, Any]) -> None:
     if cure := cure_of(text):
         _explained(_kind(error)(f"{name}: {text}. {cure}"), error)
     given = ", ".join(f"{k}={shown(v)}" for k, v in arguments.items() if not _is_nothing(v))
+    if where := _mistake_of_ours(
+        error, {k: v for k, v in arguments.items() if k not in defaults or v is not defaults[k]}
+    ):
+        said = (
+            f"{name} failed inside, with {given}: {type(error).__name__}: {text}, in {where}. No argument "
+            "seems to be wrong: this is a mistake in mirabelle. Please report it, with this text."
+        )
+        _explained(_kind(error)(said), error)
     said = (
         f"{name} cannot work with what it was given, {given}: {text}. One of the arguments is of another kind, "
         f"size or value than {name} takes; its documentation says what they are."
     )
     _explained(_kind(error)(said), error)
+
+
+def _mistake_of_ours(error: Exception, arguments: Mapping[str, Any]) -> str:
+    """The line of ours that raised an error which cannot come of the arguments; empty of any other error.
+
+    Names that are not there, an attribute that our own arrays lack, None and keys that nobody gave: what speaks
+    of these would send a user looking for a mistake in a call that has none.
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    module = "" if at is None else str(at.tb_frame.f_globals.get("__name__", ""))
+    if at is None or module.partition(".")[0] != "mirabelle":
+        return ""
+    values = list(_within(arguments))
+    text = str(error)
+    if isinstance(error, (NameError, AssertionError)):
+        ours = True
+    elif isinstance(error, KeyError):
+        ours = not any(v is error.args[0] or str(v) in text for v in values if not _is_array(v))
+    elif isinstance(error, AttributeError) and error.obj is not None:
+        kind = error.obj if isinstance(error.obj, type) else type(error.obj)
+        ours = kind.__module__.partition(".")[0] == "mirabelle" and (
+            _is_array(error.obj) or not any(v is error.obj for v in values)
+        )
+    else:
+        given = any(v is None or (_is_array(v) and v.dtype.kind not in "biufc") for v in values)
+        ours = isinstance(error, (AttributeError, TypeError)) and "NoneType" in text and not given
+    return f"{module}, line {at.tb_lineno}" if ours else ""
+
+
+def _within(arguments: Mapping[str, Any]) -> Iterator[Any]:
+    """What was given, and what is in lists that were."""
+    for value in arguments.values():
+        yield value
+        if isinstance(value, Mapping):
+            yield from (*value.keys(), *value.values())
+        elif isinstance(value, (list, tuple)):
+            for part in value[:1000]:
+                yield part
+                if isinstance(part, (list, tuple)):
+                    yield from part[:1000]
 
 
 def _is_nothing(value: Any) -> bool:
@@ -373,6 +428,8 @@ EXPECTED: list[tuple[Callable[[Any], Any], str, str, str]] = [
     (_sizes, "no size", "Give a whole number that is not negative: `3`.",
      "dims dimensions n_rows n_cols num minlength N count"),
     (_lengths, "no row of lengths", "Give a tuple of them: `(8, 8)`.", "s"),
+    (_lengths, "no number of parts", "Give a whole number, or where to cut: `3`, `[2, 5]`.",
+     "indices_or_sections"),
     (_counts, "no integer", "Give one: `1`.", "k n offset decimals ndmin deg ndim edge_order"),
     (_number, "no number", "Give one: `1.0`.",
      "ddof correction tol rcond rtol atol dx period start stop step base M beta d left right"),
@@ -389,7 +446,7 @@ ACCEPTS: dict[str, tuple[Any, ...]] = {
     name: tuple(expected) for *expected, names in EXPECTED for name in names.split()
 }
 # Parameters for which None stands for nothing.
-REQUIRED = {name for i in (0, 2, 13, 14) for name in EXPECTED[i][-1].split()}
+REQUIRED = {name for i in (0, 2, 14, 15) for name in EXPECTED[i][-1].split()}
 
 
 def explained(function: F) -> F:

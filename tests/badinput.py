@@ -169,6 +169,8 @@ def unclear(error: BaseException) -> str:
     ''
     """
     text = str(error).strip()
+    if "mistake in mirabelle" in text:
+        return "calls nonsense a mistake of ours"
     if type(error) in CRASHES or (isinstance(error, OSError) and len(text) < 20):
         return f"is {type(error).__name__}"
     if KNOWN.search(text) or SENTENCES.search(text):

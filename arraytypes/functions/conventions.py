@@ -115,7 +115,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
     if order == "C":
         return in_rows(x)
     if order != "F":
-        raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r})")
+        raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r}).")
     shape = shape[::-1]
     return turning.transpose(in_rows(turning.transpose(x)))
 

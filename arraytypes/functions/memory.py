@@ -67,7 +67,7 @@ def array(
 def in_memory_order(x: Any, order: str) -> Any:
     """`x` itself if it lies in rows ("C") or columns ("F") in memory, else a copy that does."""
     if order not in ("C", "F"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r}).")
     flags = verbs.leaf_of(x).view.flags
     if flags.c_contiguous if order == "C" else flags.f_contiguous:
         return x

@@ -262,7 +262,7 @@ def _row(x: Any) -> Any:
 def in_order(x: Any, order: Any, do: Any) -> Any:
     """`do(x)` on the elements in row order ("C") or column order ("F"); "A" and "K" go by the memory."""
     if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r}).")
     if order == "K" and x.ndim > 1 and isinstance(x, (DenseArray, Wrapper)):
         strides = [abs(n) for n in x.strides]
         axes = sorted(range(x.ndim), key=lambda d: -strides[d])

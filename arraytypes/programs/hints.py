@@ -92,6 +92,8 @@ def hint(
     >>> mb.hint(3, store=True)
     3
     """
+    if axes is not None and not hasattr(axes, "__iter__"):
+        raise TypeError(f"hint: axes= takes a name for each axis, and not {axes!r}: `axes=('cell', 'node')`.")
     roles = None if axes is None else tuple(axes)
     said: dict[str, Any] = {
         "once": once,

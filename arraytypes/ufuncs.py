@@ -44,7 +44,9 @@ def _with_options(verb: Any, function: np.ufunc | Op, nin: int, name: str) -> An
 
 
 def _rounded(x: Any, decimals: Any = 0, out: Any = None, **options: Any) -> Any:
-    """mb.round(x, decimals): np.round and np.rint are one function here."""
+    """mb.round(x, decimals), or mb.rint(x, out): one function here."""
+    if decimals is None or isinstance(decimals, AbstractArray):
+        decimals, out = 0, decimals
     if options and decimals:
         raise TypeError("round: where=, dtype= and casting= are of whole numbers, without decimals=.")
     if options:

@@ -502,3 +502,13 @@ def test_shared_objects_are_numpys():
         and len(mb.r_) == 0
     )
     assert mb.namespace(mb.RefArray).r_[0:2].place == mb.RefArray([1.0]).place
+
+
+def test_what_stands_further_back_may_stand_by_its_place_as_in_numpy():
+    a = np.array([[1.0, 0.0], [0.0, 1e-4]])
+    x, out = mb.HostArray(a), mb.zeros((2, 2))
+    assert int(mb.linalg.matrix_rank(x, 1e-3)) == np.linalg.matrix_rank(a, 1e-3) == 1
+    assert int(mb.linalg.matrix_rank(x, None, True)) == int(mb.linalg.matrix_rank(x, rtol=1e-5)) == 2
+    assert mb.rint(x, out) is out and out.tolist() == [[1, 0], [0, 0]]
+    assert mb.rint(x, None).tolist() == out.tolist() == mb.round(x, 0).tolist()
+    assert mb.fft.fft(x, out=None).shape == (2, 2) and mb.outer(x[0], x[1], out=None).shape == (2, 2)

@@ -242,7 +242,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LstsqResult:
 
 
 @array_function
-def matrix_rank(x: Any, /, *, rtol: Any = None, tol: Any = None, hermitian: bool = False) -> Any:
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """The number of singular values above `rtol` times the largest (or above `tol`).
 
     Of a vector or a number it is 1, and 0 if nothing in it differs from 0.
@@ -251,12 +251,12 @@ def matrix_rank(x: Any, /, *, rtol: Any = None, tol: Any = None, hermitian: bool
     ----------
     x : array (..., m, n)
         A matrix, or a stack of them.
-    rtol : float or None
-        The same, relative to the largest one.
     tol : float or None
         Smaller singular values count as zero.
     hermitian : bool, default False
         Whether the matrix is symmetric (Hermitian), which takes less work.
+    rtol : float or None
+        As `tol`, relative to the largest one.
 
     Returns
     -------

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, TextIO
 
 from mirabelle.dispatch.counters import Counters, add, count, curious
@@ -26,8 +26,8 @@ from mirabelle.dispatch.native import in_c
 NAMES = tuple(f.name for f in fields(Counters))
 
 Place = tuple[str, int]
-# What is typed has no file; all else without one was made by a program, as what `exec` runs is.
-PROMPTS = ("<stdin", "<python-input", "<ipython-input", "<doctest")
+# What is typed has no file; all else without one was made by a program.
+PROMPTS = ("<stdin", "<python-input", "<ipython-input", "<doctest", "<string")
 
 
 @dataclass
@@ -65,11 +65,9 @@ def _is_checkout(package: str) -> bool:
 @functools.cache
 def is_users(code: CodeType) -> bool:
     """Is it code of the user, and not of this package, the interpreter or another installed package?"""
-    file = code.co_filename
-    typed = file.startswith(PROMPTS) or (file == "<string>" and sys.argv[:1] == ["-c"])  # (`python -c`)
-    made = file.startswith("<") and not typed
+    made = code.co_filename.startswith("<") and not code.co_filename.startswith(PROMPTS)
     made = made or code.co_qualname.startswith("__create_fn__.")  # (by `dataclasses`)
-    return not made and not file.startswith(_ours())
+    return not made and not code.co_filename.startswith(_ours())
 
 
 def _kind(code: CodeType) -> int:
@@ -85,6 +83,19 @@ def _kind(code: CodeType) -> int:
     if f"{os.sep}numba{os.sep}" in file:
         return 3
     return 2 if file.startswith(("<mirabelle", _OURS)) and not file.endswith(_FOLLOWING) else 1
+
+
+def _kind_in_files(code: CodeType) -> int:
+    """The same in programs that have files: what is called "<string>" was made by `exec`, by whomever."""
+    return 1 if code.co_filename == "<string>" else _kind(code)
+
+
+def _asked_in_string() -> bool:
+    """Is the program that asks one of `python -c`?"""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == "<string>"
 
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -119,7 +130,7 @@ class LineCounts:
             warnings.simplefilter("always", kind)
         warnings.showwarning = self._note
         self._before: Any = sys.gettrace()
-        self._follower = in_c.Follower(_kind)
+        self._follower = in_c.Follower(_kind if _asked_in_string() else _kind_in_files)
         curious.append(self._note_capture)
         try:
             self._follower.start(counters)

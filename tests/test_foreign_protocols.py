@@ -126,6 +126,32 @@ def test_a_function_of_numbas_that_changes_an_array_in_place_is_refused_with_the
     assert f(np.array(X)).tolist() == ufunc(X, 2.0).tolist()
 
 
+def test_what_numba_lets_write_unasked_is_refused_with_the_cure() -> None:
+    numba = pytest.importorskip("numba")
+
+    def flat(a: Any) -> None:
+        a.flat[1] = 5.0
+
+    def filled(a: Any) -> None:
+        np.fill_diagonal(a.reshape(1, -1), 5.0)
+
+    def product(a: Any) -> None:
+        np.dot(a.reshape(1, -1), a.reshape(-1, 1), a[:1].reshape(1, 1))
+
+    def reads(a: Any) -> Any:
+        b = np.zeros((2, 2))
+        np.fill_diagonal(b, a.flat[1])
+        b.flat[1] = np.dot(a, a)
+        return b
+
+    x = mb.HostArray(X)
+    for writes in (flat, filled, product):
+        with pytest.raises(TypeError, match=r"mb\.jit.*np\.array\(x\)"):
+            numba.njit(writes)(x)
+        numba.njit(writes)(np.array(X))
+    assert x.tolist() == X and numba.njit(reads)(x).tolist() == reads(np.array(X)).tolist()
+
+
 class Theirs:
     """An array of a library that leaves NumPy's functions to NumPy, as JAX's and pandas' do in part."""
 

@@ -110,6 +110,30 @@ for _operator in (
     overload(getattr(operator, f"i{_operator}"), target="cpu")(_in_place)
 
 
+# What writes without asking Numba whether it may.
+
+
+@overload(operator.setitem, target="cpu")
+def _(x: Any, index: Any, value: Any) -> Any:
+    if isinstance(x, types.NumpyFlatType) and _is_read_only(x.array_type):
+        raise TypeError(_WRITES)
+    return None
+
+
+@overload(np.fill_diagonal, target="cpu")
+def _(a: Any, val: Any, wrap: Any = False) -> Any:
+    if _is_read_only(a):
+        raise TypeError(_WRITES)
+    return None
+
+
+@overload(np.dot, target="cpu")
+def _(a: Any, b: Any, out: Any = None) -> Any:
+    if _is_read_only(out):
+        raise TypeError(_WRITES)
+    return None
+
+
 @overload_classmethod(HostArrayType, "_allocate")
 def _(cls: Any, size: Any, align: Any) -> Any:
     # Numba wants one signature of both, annotations included.

@@ -211,6 +211,22 @@ def test_a_number_joins_arrays_of_any_place_and_decides_no_dtype(A, dtype):
 
 
 @family()
+def test_one_number_of_the_host_is_a_factor_of_partials_anywhere(A):
+    n = np.array([0.5, -1.0, 2.0])
+    for s in (mb.HostArray(0.75), mb.arctan(0.75), np.array(0.75), np.float64(0.75)):
+        factor = float(s)
+        for f, expected in (
+            (lambda x, s=s: mb.sum(x * s) * mb.sum(x), 2 * factor * n.sum() * np.ones(3)),
+            (lambda x, s=s: mb.sum(mb.mean(x / s) * x), 2 * n.mean() / factor * np.ones(3)),
+            (lambda x, s=s: mb.sum(mb.broadcast_to(mb.sum(s * x), (2, 3))), 6 * factor * np.ones(3)),
+        ):
+            for run in (ad.gradient, mb.compile(lambda f, x: ad.gradient(f, x))):
+                found = run(f, A(n))
+                assert found.place == A.home
+                np.testing.assert_allclose(mb.to_numpy(found), expected, rtol=1e-12)
+
+
+@family()
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (1, 5), (5, 1), (2, 1, 3)])
 def test_gradients_have_the_shape_of_their_argument(A, shape):
     x = np.linspace(0.5, 2.0, math.prod(shape)).reshape(shape)

@@ -129,7 +129,8 @@ class Communicator:
         """Send contiguous views to ranks, and have others filled from ranks: {rank: view} each.
 
         Both ends know the sizes. A rank may appear on both sides; messages to oneself are not allowed. What is
-        sent with another mark (see marks.py), or of another size, raises a CommunicationError on both ends.
+        sent with another mark (see marks.py), or of another size, raises a CommunicationError where it arrives,
+        and at the other end as soon as that waits for anything. What was to be filled holds anything then.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement start.")
 

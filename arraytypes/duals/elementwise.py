@@ -29,7 +29,8 @@ from mirabelle.arraytypes.duals.base import (
     snapshot,
 )
 from mirabelle.arraytypes.duals.special import digamma
-from mirabelle.arraytypes.elementwise import elementwise_rule, specialised_rule
+from mirabelle.arraytypes.elementwise import elementwise_rule, leaf_family, specialised_rule
+from mirabelle.arraytypes.host import HostArray
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
 
@@ -160,6 +161,8 @@ def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     operands = tuple([as_array(x) if isinstance(x, np.ndarray) else x for x in operands])
     top = outermost(operands)
     assert top is not None
+    if not issubclass(leaf_family(type(top)), HostArray):
+        operands = tuple([_by_value(x) for x in operands])
     tag = top._tag
     values = tuple([x._value if isinstance(x, Dual) and x._tag is tag else x for x in operands])
     name = op.name
@@ -186,6 +189,12 @@ def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
         if isinstance(x, Dual) and x._tag is tag and d is not None:
             extend(terms, x, d if not callable(d) else d(*values, y), (*values, y))
     return collected(top, y, terms)
+
+
+def _by_value(x: Any) -> Any:
+    """One number of the host joins a kernel anywhere, by value; as a factor of partials it has to be one, too:
+    it is stretched over elements there."""
+    return verbs.numpy_view(x)[()] if isinstance(x, HostArray) and not x.ndim else x
 
 
 def extend(terms: list[Term], x: Any, factor: Any, handles: tuple[Any, ...]) -> None:
@@ -257,7 +266,11 @@ def specialised(kind: Any, op: Op, types: tuple[type, ...]) -> Callable[..., Any
         return None
     if any(d and t is not first for d, t in zip(duals, types, strict=True) if d):
         return None
-    if not all(d or issubclass(t, (DenseArray, int, float)) for d, t in zip(duals, types, strict=True)):
+    family = leaf_family(first)
+    if not all(
+        d or issubclass(t, (int, float)) or (issubclass(t, DenseArray) and t.family is family)
+        for d, t in zip(duals, types, strict=True)
+    ):
         return None
     constant = name in CONSTANT
     derivatives = DERIVATIVES.get(name) if name not in ("conj", "real") else (1,)

@@ -18,6 +18,21 @@ from mirabelle.dispatch.styles import HOST
 from mirabelle.dispatch.tree import Leaf, adopted
 
 
+def as_it_was(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
+    """What NumPy may copy to `dest`: a copy where it would read what it has written.
+
+    That is of vectors of one memory, one step longer than the other (NumPy 2.4, `x[::2] = x[:5]`).
+    """
+    if (
+        source.ndim
+        and dest.ndim == 1
+        and source.strides[-1] != dest.strides[0]
+        and np.may_share_memory(source, dest)
+    ):
+        return source.copy()
+    return source
+
+
 class HostArray(DenseArray[D]):
     """An array in host memory. `HostArray(data)` copies; `mb.asarray(data)` shares.
 
@@ -82,7 +97,7 @@ class HostArray(DenseArray[D]):
 
     @classmethod
     def _copy_into(cls, dest: np.ndarray, source: np.ndarray) -> None:
-        np.copyto(dest, source)
+        np.copyto(dest, as_it_was(source, dest))
 
     @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:

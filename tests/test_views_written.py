@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from compare import assert_same
+from ways import as_many
 
 import mirabelle as mb
 
@@ -119,3 +121,53 @@ def test_who_overrides_and_who_watches_sees_it():
     assert len(seen) == 2 and (x[1, 2], x[1, 0]) == (5.0, 6.0)
     x.T[2, 1] = 7.0
     assert len(seen) == 2 and x[1, 2] == 7.0
+
+
+# (to, from) of one vector of n elements. NumPy 2.4 reads what it has written where one step is the longer one.
+ONTO_ITSELF = [
+    (lambda n: np.s_[::2], lambda n: np.s_[: (n + 1) // 2]),
+    (lambda n: np.s_[: (n + 1) // 2], lambda n: np.s_[::2]),
+    (lambda n: np.s_[::3], lambda n: np.s_[: (n + 2) // 3]),
+    (lambda n: np.s_[::4], lambda n: np.s_[: 2 * ((n + 3) // 4) : 2]),
+    (lambda n: np.s_[::-2], lambda n: np.s_[: (n + 1) // 2]),
+    (lambda n: np.s_[1::2], lambda n: np.s_[n - n // 2 :]),
+    (lambda n: np.s_[1:], lambda n: np.s_[:-1]),
+]
+
+
+@pytest.mark.parametrize("n", [6, 11, 40, 3000])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "c16"])
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+def test_a_vector_is_written_to_other_elements_of_itself_as_it_was(family, dtype, n):
+    if family is mb.RefArray and n > 100:
+        pytest.skip("a simulated card")
+    for to, of in ONTO_ITSELF:
+        t, f = to(n), of(n)
+        expected = np.arange(n).astype(dtype)
+        expected[t] = np.arange(n).astype(dtype)[f]
+
+        def write(x, t=t, f=f):
+            x[t] = x[f]
+
+        def through_views(x, t=t, f=f):
+            to, of = x[t], x[f]
+            to[...] = of
+
+        def by_copyto(x, t=t, f=f):
+            mb.copyto(x[t], x[f])
+
+        for written in (write, through_views, by_copyto):
+            x = family(np.arange(n).astype(dtype))
+            written(x)
+            assert_same(x, expected)
+            x = family(np.arange(n).astype(dtype))
+            with as_many():
+                written(x)
+            assert_same(x, expected)
+            x = family(np.arange(n).astype(dtype))
+            mb.compile(lambda x, w=written: w(x))(x)
+            assert_same(x, expected)
+        if family is mb.HostArray:
+            memory = np.arange(n).astype(dtype)
+            mb.asarray(memory)[t] = memory[f]
+            np.testing.assert_array_equal(memory, expected)

@@ -27,7 +27,7 @@ from mirabelle.arraytypes.dense import (
 )
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions import joining, manipulation
-from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.host import HostArray, as_it_was
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
     Reshaped,
@@ -341,7 +341,7 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     if ours and not (may_write(node, 0, target, new) and _unaffected(node.held_parts(), target)):
         return False
     try:
-        target[...] = new
+        target[...] = as_it_was(new, target) if type(new) is np.ndarray else new
     except (ValueError, OverflowError):  # what does not fit: the ordinary way says so
         return False
     node.writes += 1
@@ -471,7 +471,7 @@ def into_shared(leaf: Leaf, new: Any) -> bool:
     if type(new) is Leaf:
         if new.view.size > 4 * settings.small_size:
             return False
-        np.copyto(leaf.view, new.view)
+        HostArray._copy_into(leaf.view, new.view)
         if counters.active:
             counters.launched(new.view.nbytes, leaf.view.nbytes)
     elif type(new) is not Broadcasted or overlaps(new, leaf) or not shortcuts.stored(new, leaf.view):

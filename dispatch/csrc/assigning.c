@@ -88,6 +88,29 @@ put_doubles(int kind, PyObject *value, const Part *target)
            copied(target, &source);
 }
 
+/* What is to be written to a part, as a copy where NumPy's own assignment would read what it has written: vectors of
+   one memory, one step longer than the other (`x[::2] = x[:5]`, NumPy 2.4). A new reference; the given one is taken. */
+static PyObject *
+as_it_was(PyObject *memory, const Part *target)
+{
+    if (!IS_ARRAY(memory) || target->nd != 1 || target->dims[0] < 1 || PyArray_NDIM((PyArrayObject *)memory) < 1)
+        return memory;
+    PyArrayObject *source = (PyArrayObject *)memory;
+    Part from = {.data = PyArray_BYTES(source), .nd = PyArray_NDIM(source)};
+    if (from.nd > DIMENSIONS)
+        return memory;
+    for (int d = 0; d < from.nd; d++) {
+        if (!(from.dims[d] = PyArray_DIM(source, d)))
+            return memory;
+        from.strides[d] = PyArray_STRIDE(source, d);
+    }
+    if (from.strides[from.nd - 1] == target->strides[0] || !meet(target, &from, PyArray_ITEMSIZE(source)))
+        return memory;
+    PyObject *copy = PyArray_NewCopy(source, NPY_CORDER);
+    Py_DECREF(memory);
+    return copy;
+}
+
 int
 may_put(Leaf *leaf)
 {
@@ -125,6 +148,8 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view))
         done = put_doubles(self->kind, value, &target);
     PyObject *memory = done ? NULL : readable(self->kind, value);
+    if (memory != NULL)
+        memory = as_it_was(memory, &target);
     if (memory != NULL && (PyObject *)view == leaf->view) {
         Py_INCREF(leaf);
         Py_INCREF(view);

@@ -300,6 +300,16 @@ bounds(const Part *part, Py_ssize_t item, char **first, char **last)
     *last += item;
 }
 
+/* Do two parts, neither of them empty, reach over the same bytes? */
+int
+meet(const Part *a, const Part *b, Py_ssize_t item)
+{
+    char *first, *last, *start, *end;
+    bounds(a, item, &first, &last);
+    bounds(b, item, &start, &end);
+    return first < end && start < last;
+}
+
 int
 lies_together(const Part *part, Py_ssize_t step)
 {
@@ -439,10 +449,7 @@ copied(const Part *to, const Part *from)
     }
     if (empty)
         return 1;
-    char *first, *last, *start, *end;
-    bounds(to, sizeof(double), &first, &last);
-    bounds(from, sizeof(double), &start, &end);
-    if (first < end && start < last)
+    if (meet(to, from, sizeof(double)))
         return 0;
     Py_ssize_t rows = to->nd == 2 ? to->dims[0] : 1, n = to->dims[to->nd - 1];
     for (Py_ssize_t r = 0; r < rows; r++)

@@ -385,6 +385,7 @@ PyObject *looped(const Loop *loop, int n, const Part *parts, int nd, const npy_i
 int looped_into(const Loop *loop, int n, const Part *parts, const Part *out);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
+int meet(const Part *a, const Part *b, Py_ssize_t item);
 void copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n);
 int filled(const Part *to, PyObject *number);
 /* The product of a matrix and a vector that BLAS can read: a new reference; NULL, without an error, if NumPy is asked. */

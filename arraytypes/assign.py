@@ -24,6 +24,8 @@ from mirabelle.arraytypes.dense import (
     family_of_version,
     force,
     force_temporary,
+    in_columns,
+    memory_order,
     settle,
     wrap,
 )
@@ -305,7 +307,7 @@ def write(dest: Any, source: Any) -> None:
             # A reduction of the old contents must not be found by one of the new.
             leaf.reducers = None
         if exact and source.value is None:
-            settle(cast(Broadcasted, source), target)
+            _settle_written(family, cast(Broadcasted, source), target, bool(reads))
         return
     small = not whole and 2 * target.view.size <= leaf.view.size
     if not in_place and (small or (recording.active and recording.stays(leaf))):
@@ -334,8 +336,22 @@ def write(dest: Any, source: Any) -> None:
         target = shown_leaf(dest, fresh)
         execute(family, target, as_tree(source))
         if exact and source.value is None:
-            settle(cast(Broadcasted, source), target)
+            _settle_written(family, cast(Broadcasted, source), target, False)
     root._node = fresh
+
+
+def _settle_written(family: Any, source: Broadcasted, target: Leaf, rewritten: bool) -> None:
+    """Whoever holds the tree is spared computing it, or must not compute it again of what was `rewritten`.
+
+    (Where memory runs along rows and that of the value by itself would along columns, it gets its own.)
+    """
+    order = memory_order(source)
+    if len(target.shape) < 2 or in_columns(target.view) == (order == "F"):
+        settle(source, target)
+    elif rewritten:
+        own = Leaf(family._alike(target.view, order=order))
+        family._copy_into(own.view, target.view)
+        settle(source, own)
 
 
 def _divided(root: Any) -> bool:

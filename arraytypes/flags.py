@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.arraytypes.wrappers import lie_alone
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -38,6 +39,7 @@ class Flags:
     __slots__ = ("_array", "_numpys")
 
     def __init__(self, array: AbstractArray) -> None:
+        lie_alone(array)
         self._array = array
         self._numpys = verbs.leaf_of(array).view.flags
 

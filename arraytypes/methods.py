@@ -189,6 +189,9 @@ class NumpyMethods:
     @property
     def strides(self) -> tuple[int, ...]:
         """The bytes from one element to the next along each dimension."""
+        from mirabelle.arraytypes.wrappers import lie_alone  # (which stands on this module)
+
+        lie_alone(self)
         return verbs.leaf_of(self).view.strides  # type: ignore[no-any-return]
 
     def tobytes(self, order: str = "C") -> bytes:

@@ -220,7 +220,7 @@ def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
     if old != new:
         if not shape:
             raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
-        if verbs.leaf_of(x).view.strides[-1] != old and shape[-1] != 1:
+        if shape[-1] != 1 and x.strides[-1] != old:
             raise ValueError(
                 "To change to a dtype of a different size, the last axis must be contiguous. "
                 "Copy first: `mb.copy(x).view(dtype)`."

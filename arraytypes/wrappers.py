@@ -27,7 +27,7 @@ import numpy as np
 
 from mirabelle.arraytypes import shapereads
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_shape, constructed, force, no_shape, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_shape, constructed, force, in_columns, no_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
@@ -269,6 +269,24 @@ def root_of(x: Any) -> Any:
     return x
 
 
+def lie_alone(x: Any) -> bool:
+    """Let what `x` shows lie as in NumPy, where an operation's result has memory of its own, without gaps.
+
+    A value that was computed where it is written to (`v = -u; z[1:-1] = v`) lies there, with other strides,
+    until somebody could tell. False: nothing was to be done.
+    """
+    root = root_of(x)
+    leaf = verbs.leaf_of(root) if isinstance(root, DenseArray) else None
+    if leaf is None or leaf.root is None or leaf.view.flags.c_contiguous:
+        return False
+    fresh = Leaf(root.family._alike(leaf.view, order="F" if in_columns(leaf.view) else "C"))
+    if fresh.view.strides == leaf.view.strides:
+        return False
+    root.family._copy_into(fresh.view, leaf.view)
+    root._node = fresh
+    return True
+
+
 def shown_leaf(x: Any, leaf: Leaf) -> Leaf:
     """The leaf of what wrapper `x` shows of the leaf of its innermost parent."""
     return Leaf(verbs.lower(x, leaf), leaf.foreign, root=leaf)
@@ -501,6 +519,8 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
             made._show(verbs.leaf_of(x).view)
         return made
     except ValueError:  # strides cannot say it: a copy, as NumPy makes one
+        if lie_alone(x):
+            return verbs.reshape(x, shape)
         if copy is False:
             raise ValueError(
                 f"An array of shape {x.shape} with these strides cannot be shown in shape {shape} without a "

@@ -115,8 +115,11 @@ def may_be_shown(value: Any, written: bool, here: dict[str, Any]) -> bool:
     """Is it an array in C's order or a part of one, as ours are? (Results in another order are NumPy's own.)"""
     if isinstance(value, np.ndarray) and not value.ndim:
         return False
-    if isinstance(value, np.ndarray) and value.flags.owndata:
-        return bool(value.flags.c_contiguous)
+    memory = value
+    while isinstance(memory, np.ndarray) and isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    if isinstance(memory, np.ndarray) and not memory.flags.c_contiguous:
+        return False
     return not written or (isinstance(value, np.ndarray) and bool(value.flags.writeable))
 
 

@@ -782,6 +782,51 @@ settle_reduced(Reduced *reduced, Leaf *value)
     set_held(&reduced->operand, Py_NewRef(Py_None));
 }
 
+/* Does each index run faster than the one behind it? */
+static int
+rises(int nd, const npy_intp *dims, const npy_intp *strides)
+{
+    npy_intp last = 0;
+    int steps = 0;
+    for (int d = 0; d < nd; d++) {
+        if (dims[d] <= 1)
+            continue;
+        if (strides[d] <= last)
+            return 0;
+        last = strides[d];
+        steps++;
+    }
+    return steps > 1;
+}
+
+/* Does each index of the first operand of a tree's shape run faster than the one behind it? So does its result, as
+   arraytypes/dense.py has it (`memory_order`). */
+static int
+runs_in_columns(Node *node)
+{
+    PyObject *shape = node->shape, *x = (PyObject *)node;
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) < 2)
+        return 0;
+    for (int depth = 0; depth < 64 && IS_NODE(x) && !has_value((Node *)x); depth++) {
+        PyObject *args = ((Node *)x)->args, *first = NULL;
+        for (Py_ssize_t i = 0; args != NULL && PyTuple_CheckExact(args) && first == NULL && i < PyTuple_GET_SIZE(args);
+             i++) {
+            PyObject *a = PyTuple_GET_ITEM(args, i);
+            if ((IS_NODE(a) && same_shape(((Node *)a)->shape, shape)) ||
+                (IS_LEAF(a) && IS_ARRAY(((Leaf *)a)->view) && has_shape((PyArrayObject *)((Leaf *)a)->view, shape)))
+                first = a;
+        }
+        if (first == NULL)
+            return 0;
+        x = first;
+    }
+    x = IS_NODE(x) && has_value((Node *)x) ? ((Node *)x)->value : x;
+    if (!IS_LEAF(x) || !IS_ARRAY(((Leaf *)x)->view))
+        return 0;
+    PyArrayObject *view = (PyArrayObject *)((Leaf *)x)->view;
+    return rises(PyArray_NDIM(view), PyArray_DIMS(view), PyArray_STRIDES(view));
+}
+
 /* Whoever holds the value of a statement would compute it of what was written: it gets what was computed. */
 static int
 settle_written(PyObject *tree, Leaf *leaf, PyObject *index)
@@ -843,6 +888,10 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         /* A small value that somebody holds is computed by itself: it need not follow what is written. */
         if (!s->rewritten && is_named(value, 1) && m.rows * m.inner <= 4 * state.few)
             break;
+        /* What is held is read there from then on, if its own memory would run the same way. */
+        if (node != NULL && runs_in_columns(node) != rises(target.nd, target.dims, target.strides) &&
+            (s->rewritten || is_named(value, 1)))
+            break;
         /* Who else reads what is written? */
         int alone = count_parts(leaf) == s->own ? may_write(leaf, 0, NULL, 0) : 0;
         if (alone == 0)
@@ -873,43 +922,6 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     }
     Py_DECREF(list);
     return done;
-}
-
-/* Does each index of the first operand of a tree's shape run faster than the one behind it? So does its result, as
-   arraytypes/dense.py has it (`memory_order`). */
-static int
-runs_in_columns(Node *node)
-{
-    PyObject *shape = node->shape, *x = (PyObject *)node;
-    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) < 2)
-        return 0;
-    for (int depth = 0; depth < 64 && IS_NODE(x) && !has_value((Node *)x); depth++) {
-        PyObject *args = ((Node *)x)->args, *first = NULL;
-        for (Py_ssize_t i = 0; args != NULL && PyTuple_CheckExact(args) && first == NULL && i < PyTuple_GET_SIZE(args);
-             i++) {
-            PyObject *a = PyTuple_GET_ITEM(args, i);
-            if ((IS_NODE(a) && same_shape(((Node *)a)->shape, shape)) ||
-                (IS_LEAF(a) && IS_ARRAY(((Leaf *)a)->view) && has_shape((PyArrayObject *)((Leaf *)a)->view, shape)))
-                first = a;
-        }
-        if (first == NULL)
-            return 0;
-        x = first;
-    }
-    x = IS_NODE(x) && has_value((Node *)x) ? ((Node *)x)->value : x;
-    if (!IS_LEAF(x) || !IS_ARRAY(((Leaf *)x)->view))
-        return 0;
-    PyArrayObject *view = (PyArrayObject *)((Leaf *)x)->view;
-    Py_ssize_t last = 0, steps = 0;
-    for (int d = 0; d < PyArray_NDIM(view); d++) {
-        if (PyArray_DIMS(view)[d] <= 1)
-            continue;
-        if (PyArray_STRIDES(view)[d] <= last)
-            return 0;
-        last = PyArray_STRIDES(view)[d];
-        steps++;
-    }
-    return steps > 1;
 }
 
 PyObject *

@@ -1064,6 +1064,9 @@ def test_what_processes_do_together_in_a_program():
         TypeError, match=r"mb.distributed.exchange takes local arrays \(.*\), not a .* \(for process 0\)"
     ):
         mb.distributed.exchange({0: d}, comm=Elsewhere())
+    for part, said in ((lambda d: d, "DArray"), (lambda d: d[1:], "View")):
+        with pytest.raises(TypeError, match=rf"takes local arrays \(.*\), not a {said}\[(?!.*Traced)"):
+            mb.compile(lambda d, part=part: mb.distributed.exchange({0: part(d)}, comm=Elsewhere()))(d)
     assert (
         mb.compile(lambda x: (mb.distributed.exchange({}), x + 1)[1])(x).tolist()
         == (mb.to_numpy(x) + 1).tolist()

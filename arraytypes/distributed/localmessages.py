@@ -25,7 +25,7 @@ from mirabelle.arraytypes.elementwise import copied, leaf_family
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.generic import _of_its_own, generic
 from mirabelle.dispatch.tree import Leaf
 
 
@@ -116,8 +116,8 @@ def check_local(x: Any, what: str, whom: str = "") -> None:
     family = leaf_family(type(x)) if isinstance(x, AbstractArray) else None
     if family is None or family.home.rank == 3 or getattr(family, "inner", family).home.rank > 2:
         raise TypeError(
-            f"{what} takes local arrays (x.local, x.halo(1), or any of one process), not a {type(x).__name__}"
-            f"{whom}."
+            f"{what} takes local arrays (x.local, x.halo(1), or any of one process), not a "
+            f"{_of_its_own(type(x)).__name__}{whom}."
         )
 
 

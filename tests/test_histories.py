@@ -339,3 +339,25 @@ def test_what_is_reduced_sends_the_same_whoever_holds_it(index):
 
     with mb.settings.changed(overlap_size=0, check_timeout=2.0):
         assert len({mean for mean, _ in on_ranks(3, program)}) == 1
+
+
+@pytest.mark.parametrize("holder", [None, 0, 2])
+def test_what_is_stored_is_the_same_whoever_holds_a_part_of_it(holder):
+    """(A part that is stored for who holds it must not change what becomes of the tree around it.)"""
+
+    def program(comm):
+        z = D(np.random.default_rng(2).uniform(0.2, 1, 12), comm=comm)
+        x = mb.reshape(z * (1 + 0.5j), 12).imag
+        z = x * mb.sum(x * x) * 0.01
+        held = [x] if comm.rank == holder else []
+        x = x * mb.sum(x * x) * 0.01
+        z[...] = x + 0.5
+        z = mb.clip(z, 0.01, 3)
+        y = x * 2 - 1
+        z = y * z - 1
+        y = mb.concatenate([z[4:], z[:4] * 2])
+        return mb.to_numpy(y).tolist(), mb.to_numpy(z).tolist(), held and len(held[0])
+
+    with mb.settings.changed(immediate_size=1 << 20, overlap_size=1 << 20, check_timeout=2.0):
+        first, *others = [found[:2] for found in on_ranks(3, program)]
+    assert others == [first, first]

@@ -151,12 +151,11 @@ class Frame:
         if len(order) > 1:
             order.pop()
             shape = self.partition.shape
-            stored: list[Broadcasted] = []
             for node in order:
                 if node.holders > self.uses[id(node)]:
-                    stores = node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node, stored)
-                    if stores:
-                        stored.append(node)
+                    # (Whatever is stored within it. Who holds a part is each process's own affair, too: if that
+                    # is stored, so is all that reads it, and nobody goes on with a tree that holds its value.)
+                    stores = node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node)
                     self.kept.append((node, kept(self.made[id(node)]), stores))
         self.order = []
         self.made = {}

@@ -199,6 +199,15 @@ def test_the_same_by_mpi(run, ranks, checks):  # noqa: F811
     assert said.count("fine") == ranks * (len(PROGRAMS) + 1), said
 
 
+def test_a_rank_that_has_gone_on_to_the_end_of_its_block_is_named_at_once(run):  # noqa: F811
+    status, said, _ = run(2, "goneon.py")
+    assert status == 0, said
+    assert sorted(line for line in said.splitlines() if line.startswith(("other", "short"))) == [
+        "other_part 0: heard of it", "other_part 1: named both",
+        "short_message 0: heard of it", "short_message 1: named both",
+    ], said  # fmt: skip
+
+
 def test_spoilt_messages_are_an_error_and_never_a_number(monkeypatch):
     """A slice of `python -m tests.fuzzmessages`."""
     monkeypatch.setattr(marks, "ANSWER", 0.02)

@@ -165,12 +165,15 @@ class Watch:
         while (pair := marks.who_differs(said, self.rank)) is None and member not in self._failures:
             self.listen()
             said.update({r: words[0][1] for r, words in self._differences.items()})
-            if member in self._ended or time.perf_counter() > until:
+            if member in self._ended or self._words.get(member) or time.perf_counter() > until:
                 break
             time.sleep(1e-3)
         pair = pair or marks.who_differs(said, self.rank, whoever=True) or (self.rank, member)
         if member in self._failures:
             there = f"it failed:\n\n{self._failures[member][0][1]}"
+        elif self._words.get(member):  # it has gone on, and does not answer
+            sizes = f"it sent {sent} bytes; " if theirs and theirs == mark else ""
+            there = f"{sizes}{self._words[member][0][3]}"
         elif member in self._ended:
             there = f"{there}; it has ended its program"
         words = [said[r][2] if r in said else there for r in pair]
@@ -216,8 +219,9 @@ class Watch:
     def settle(self, x: Any, members: tuple[int, ...]) -> list[Any]:
         """A word of each member, whatever was under way; messages flow again after it."""
         others = [r for r in members if r != self.rank]
+        last = f"{marks.named(self.doing)}, the last before the end of a block at {marks.call_site()}"
         for r in others:
-            word = (x, self.trouble is not None, self._told[r])
+            word = (x, self.trouble is not None, self._told[r], last)
             self._sending.append(self.channel.isend(word, r, WORD))
         words = {}
         for r in others:

@@ -1,4 +1,4 @@
-"""A rank whose messages went through has gone on to the end of its block: who awaited others says so at once."""
+"""A rank whose messages went through is at the end of its block by now: who awaited others says so at once."""
 
 import re
 import sys

@@ -228,6 +228,16 @@ def test_what_is_made_by_exec_is_at_the_line_that_calls_it():
     assert {file for file, _ in counts.lines} == {__file__}
 
 
+def test_a_program_of_the_command_line_has_lines():
+    program = (
+        "import mirabelle as mb\ndef loop():\n    x = mb.zeros(400)\n"
+        "    for i in range(400):\n        x[i] = i\n"
+        "print(*[(f.kind, f.number) for f in mb.doctor(loop).findings])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == "('loop over elements', 5)\n"
+
+
 def test_tracers_warnings_and_errors_are_as_before():
     seen = []
 

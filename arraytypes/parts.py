@@ -19,6 +19,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.elementwise import copied
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import BroadcastTo, Wrapper, part_of_several, root_of, shown_leaf
@@ -168,15 +169,22 @@ def _(x: RealPart) -> Any:
 
 
 def real_part(x: AbstractArray) -> Any:
-    """x.real as NumPy has it: `x` itself, or a view of the real parts that can be written to."""
-    return RealPart._of(x, None, x.shape) if x.dtype.kind == "c" else x
+    """x.real as NumPy has it: `x` itself, or a view of the real parts to be written to; a number's a number."""
+    if x.dtype.kind != "c":
+        return x
+    shown = RealPart._of(x, None, x.shape)
+    return copied(shown) if not x.ndim and x._is_number() else shown
 
 
 def imag_part(x: AbstractArray) -> Any:
-    """x.imag as NumPy has it: a view of the imaginary parts; of real numbers, zeros that nobody writes to."""
-    if x.dtype.kind == "c":
-        return ImagPart._of(x, None, x.shape)
-    return BroadcastTo._of(as_array(x.dtype.type(0), x), None, x.shape)
+    """x.imag as NumPy has it: a view of the imaginary parts, a number's a number; of real numbers, zeros that
+    nobody writes to."""
+    shown: Any = (
+        ImagPart._of(x, None, x.shape)
+        if x.dtype.kind == "c"
+        else BroadcastTo._of(as_array(x.dtype.type(0), x), None, x.shape)
+    )
+    return copied(shown) if not x.ndim and x._is_number() else shown
 
 
 def set_part(x: AbstractArray, name: str, value: Any) -> None:
@@ -187,7 +195,10 @@ def set_part(x: AbstractArray, name: str, value: Any) -> None:
             "`x = x.astype(mb.complex128)`."
         )
     value = as_array(value, x) if isinstance(value, (list, tuple)) else value
-    verbs.assign(real_part(x) if name == "real" else imag_part(x), value)
+    if x.dtype.kind != "c":
+        verbs.assign(x, value)
+    else:
+        verbs.assign((RealPart if name == "real" else ImagPart)._of(x, None, x.shape), value)
 
 
 def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

@@ -52,6 +52,8 @@ FUNCTIONS = [
 WRITES = [
     "{v}[...] = 2", "{v}[...] = {v}*0 + 3", "{v} *= 2", "{v}[1:] = {v}[:-1]", "{v}[::-1] = {v} + 1",
     "{v}[0:1] += 1", "{v}[{v} == {v}] = 1", "{v}[[0]] = 7", "np.copyto({v}, 4)", "np.add({v}, {v}, out={v})",
+    "{v}[...] = {b}", "{v}[0:1] = {b}[0:1]", "{v}[1:] = {b}[1:]", "{v}[..., 1:] = {b}[..., :-1]",
+    "{b}[0:2] = {v}[0:2]", "{b}[...] = {v}", "{v} += {b}", "np.copyto({v}, {b})",
 ]  # fmt: skip
 LOOKS = ["keep.append({a})", "keep.append({a}[...])", "keep.append({a}.T)", "keep.clear()", "repr({a})"]
 SHAPES = ["(-1,1)", "(2,-1)", "(3,-1)", "(-1,2)", "(1,-1)", "(4,-1)"]
@@ -74,7 +76,7 @@ def program(seed: int) -> tuple[list[str], np.ndarray]:
             shown = str(r.choice(FUNCTIONS)).replace("{a}", shown)
         new = [f"v{k} = {shown}"]
         if write:
-            new.append(str(r.choice(WRITES)).replace("{v}", f"v{k}"))
+            new.append(str(r.choice(WRITES)).replace("{v}", f"v{k}").replace("{b}", str(r.choice(names))))
         if runs(new, here) and may_be_shown(here[f"v{k}"], write, here):
             names.append(f"v{k}")
             lines += new

@@ -250,3 +250,18 @@ def test_what_shows_a_number_shows_a_copy_as_numpys_arrays_of_scalars(kinds, kin
     part[...] = before + 7
     assert float(mb.sum(part)) == before + 7
     assert float(given) == (before if kinds is numbers else before + 7)
+
+
+@pytest.mark.parametrize("kind", [mb.HostArray, mb.RefArray, mb.DArray[mb.HostArray]])
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_parts_of_numbers_are_numbers(part, kind):
+    for values in (np.array([1 + 2j, 3.0]), np.array([1.0, 2.0])):
+        x, total = kind(values), values.sum()
+        t = getattr(mb.sum(x), part)
+        u = t
+        t += np.array([1.0, 2.0])[:1] if kind is mb.HostArray else 1.0
+        assert mb.to_numpy(u) == getattr(total, part) and mb.to_numpy(t) == getattr(total, part) + 1
+    made = kind(np.array(1 + 2j))  # (what a constructor made is an array, whose parts are views)
+    shown = getattr(made, part)
+    shown += 1
+    assert mb.to_numpy(getattr(made, part)) == getattr(1 + 2j, part) + 1

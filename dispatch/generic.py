@@ -371,7 +371,7 @@ class GenericFunction:
         hint = self._hint(tuple(map(_open, signature)))
         body = f"{self.__name__}() has no method for ({shown})."
         if self.prototype.__module__.startswith("mirabelle."):  # (a user's functions are of anything)
-            body += "".join(f" {cure}" for cure in dict.fromkeys(map(no_array, signature)) if cure)
+            body += "".join(f" {cure}" for cure in dict.fromkeys(map(_cure, signature)) if cure)
         body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
         return body + f"\n  Define one like this:\n    @{self._spelled()}.method\n    def _({hint}): ..."
 
@@ -400,6 +400,13 @@ class GenericFunction:
             f"  Settle it with a method for the overlap:\n"
             f"    @{self._spelled()}.method\n    def _({hint}): ..."
         )
+
+
+def _cure(kind: type) -> str:
+    """What to do with an argument of a type for which there is no method."""
+    if hasattr(kind, "__array__") and kind.__module__.partition(".")[0] not in ("mirabelle", "numpy"):
+        return f"Make an array of the {kind.__name__}: `mb.asarray(x)`."
+    return no_array(kind)
 
 
 def _stood_for(signature: tuple[type, ...]) -> tuple[type, ...] | None:

@@ -507,6 +507,19 @@ def test_ambiguous_methods_are_explained(meet):
     assert meet(Dog(), Dog()) == 3
 
 
+def test_what_an_array_can_be_made_of_is_told_so():
+    class Column:
+        __array_priority__ = 1000
+
+        def __array__(self, dtype=None, copy=None):
+            return np.ones(2)
+
+    for f, arguments in ((mb.sin, (Column(),)), (mb.sum, (Column(),)), (mb.where, (Column(), 1, 2))):
+        with pytest.raises(mb.MissingMethodError, match=r"Make an array of the Column: `mb\.asarray\(x\)`\."):
+            f(*arguments)
+    assert mb.sin(mb.asarray(Column())).shape == (2,)
+
+
 def test_no_generic_function_of_mirabelle_is_ambiguous():
     """(Alone, and beside other libraries' arrays, for which methods come with their import.)"""
     assert machinery.ambiguities() == []

@@ -14,6 +14,7 @@ from children import answer
 from compare import assert_same, contents
 from kinds import LEAVES, SINGLE
 from samples import ordinary
+from ways import as_many
 
 import mirabelle as mb
 from mirabelle.arraytypes.usercode.effects import effects_of
@@ -485,6 +486,15 @@ def case_positional_out(a, b):
     np.add(b, 1, a)
 
 
+def case_positional_out_of_a_function(a, b):
+    np.dot(b[:4].reshape(2, 2), b[4:8].reshape(2, 2), a[:4].reshape(2, 2))
+
+
+def case_iterator(a, b):
+    for element in np.nditer(a):
+        element[()] = b[0]
+
+
 def case_reshaped(a, b):
     np.reshape(a, -1)[0] = b[0]
 
@@ -544,7 +554,29 @@ def unknown(a, b, f, n):
     b.sort()
 
 
+def starred(a, b):
+    t = (b, b, a)
+    np.dot(*t)
+
+
+@pytest.mark.parametrize("case", [case_positional_out_of_a_function, case_iterator, case_positional_out])
+@pytest.mark.parametrize("n", [9, 6000])
+def test_what_was_said_before_a_write_of_any_form_stays(case, n):
+    a, b = np.arange(n) + 1.0, np.arange(n) * 2.0
+    x, y = mb.HostArray(a), mb.HostArray(b)
+    with as_many():
+        pending = x + 1
+        mb.jit(case)(x, y)
+    assert mb.to_numpy(pending).tolist() == (a + 1).tolist()
+    if case is case_iterator:  # (in Python such an iterator is read-only)
+        a[...] = b[0]
+    else:
+        case(a, b)
+    assert mb.to_numpy(x).tolist() == a.tolist()
+
+
 def test_what_is_unknown_may_write():
+    assert effects_of(starred) == {"a": 1, "b": 1}
     assert effects_of(unknown) == {"a": 1, "b": 2, "f": 0, "n": 1}
 
 

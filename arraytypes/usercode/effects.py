@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import math
 import textwrap
@@ -220,7 +221,7 @@ class _Analysis:
         if f is not NO_VALUE:
             name = getattr(f, "__name__", "")
             if isinstance(f, (np.ufunc, type)):
-                return set() if name not in _ITERATORS else self.passed(node)
+                return self.passed(node) if name in _ITERATORS or f is np.nditer else set()
             if _of(f, "builtins"):
                 return self.passed(node) if name in _ITERATORS else set()
             if _of(f, "numpy", "math", "cmath", "operator", "mirabelle.dispatch"):
@@ -254,12 +255,16 @@ class _Analysis:
                 self.mark(self.passed(node), MAYBE)
             return
         name = getattr(f, "__name__", "")
-        if isinstance(f, np.ufunc):
+        if (isinstance(f, np.ufunc) or _of(f, "numpy")) and any(isinstance(a, ast.Starred) for a in node.args):
+            self.mark(self.passed(node), MAYBE)  # (`out` may be among them)
+        elif isinstance(f, np.ufunc):
             for extra in node.args[f.nin :]:
                 self.mark(self.origins(extra), WRITTEN)
         elif _of(f, "numpy"):
             if name in _WRITERS and node.args:
                 self.mark(self.origins(node.args[0]), WRITTEN)
+            for written in node.args[_place_of_out(f) :][:1]:
+                self.mark(self.origins(written), WRITTEN)
         elif not (isinstance(f, type) or _of(f, "builtins", "math", "cmath", "operator", "mirabelle.dispatch")):
             self.user_call(f, node)
 
@@ -278,6 +283,16 @@ class _Analysis:
         for keyword in node.keywords:
             how = effects.get(keyword.arg, MAYBE) if keyword.arg else MAYBE
             self.mark(self.origins(keyword.value), how)
+
+
+@functools.cache
+def _place_of_out(f: Any) -> int:
+    """How many arguments of a NumPy function stand before `out`."""
+    try:
+        names = list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return names.index("out") if "out" in names else len(names) + 99
 
 
 def _of(f: Any, *modules: str) -> bool:

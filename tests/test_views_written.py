@@ -171,3 +171,42 @@ def test_a_vector_is_written_to_other_elements_of_itself_as_it_was(family, dtype
             memory = np.arange(n).astype(dtype)
             mb.asarray(memory)[t] = memory[f]
             np.testing.assert_array_equal(memory, expected)
+
+
+# Results written over what they are computed from: (function of (module, x, out), the part of x that is `out`).
+OVER = {
+    "joined rows": (lambda m, x, o: m.concatenate([x[2:], x[:2]], out=o), lambda x: x),
+    "joined columns": (
+        lambda m, x, o: m.concatenate([x[:, 1:], x[:, :1]], axis=1, out=o),
+        lambda x: x[:, ::-1],
+    ),
+    "stacked rows": (lambda m, x, o: m.stack([x[1], x[0], x[3], x[2]], out=o), lambda x: x),
+    "sums": (lambda m, x, o: m.sum(x, axis=1, out=o), lambda x: x[0]),
+    "running sums": (lambda m, x, o: m.cumsum(x, axis=1, out=o), lambda x: x[:, ::-1]),
+    "a product": (lambda m, x, o: m.matmul(x, x, out=o), lambda x: x.T),
+    "a sum with itself turned": (lambda m, x, o: m.add(x, x.T, out=o), lambda x: x),
+    "rows in another order": (lambda m, x, o: m.take(x, [2, 0, 1, 3], axis=0, out=o), lambda x: x),
+    "medians": (lambda m, x, o: m.median(x, axis=0, out=o), lambda x: x[2]),
+    "chosen": (lambda m, x, o: m.choose((x > 4).astype("i8"), [x.T, x], out=o), lambda x: x),
+}
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray, mb.DArray[mb.HostArray]])
+@pytest.mark.parametrize("name", OVER)
+def test_a_result_written_over_what_it_is_of_is_of_what_was_there(name, family):
+    function, part = OVER[name]
+    before = np.arange(1.0, 17.0).reshape(4, 4)[:, [2, 0, 3, 1]]
+    expected = before.copy()
+    function(np, before, part(expected))  # (of what is apart from it)
+
+    def write(x):
+        function(mb, x, part(x))
+
+    for run in (write, mb.compile(write)):
+        x = family(before.copy())
+        run(x)
+        assert_same(x, expected)
+    if family is mb.HostArray and name.startswith(("joined", "stacked")):  # NumPy's memory, shown twice
+        memory = before.copy()
+        function(mb, mb.asarray(memory), part(mb.asarray(memory)))
+        np.testing.assert_array_equal(memory, expected)

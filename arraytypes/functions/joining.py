@@ -175,6 +175,8 @@ def concatenate(
     made = room_for(parts, kind, shape) if out is None else as_array(out)
     if made.shape != shape:
         raise ValueError(f"Output array is the wrong shape: {made.shape}, and the result's is {shape}.")
+    if out is not None:
+        parts = [verbs.copy(x) if _may_show(x, made) else x for x in parts]
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
@@ -182,6 +184,16 @@ def concatenate(
             verbs.setitem(made, (*[slice(None)] * axis, slice(start, stop)), x)
         start = stop
     return made if out is None else out
+
+
+def _may_show(x: Any, other: Any) -> bool:
+    """Whether an array may show memory of another, so that it is changed by a write there."""
+    if not all(isinstance(a, (DenseArray, Wrapper)) for a in (x, other)):
+        return False
+    roots = root_of(x), root_of(other)
+    return roots[0] is roots[1] or all(
+        type(v) is Leaf and v.foreign for v in (getattr(r, "_node", None) for r in roots)
+    )
 
 
 def room_for(parts: list[Any], kind: np.dtype, shape: tuple[int, ...]) -> Any:

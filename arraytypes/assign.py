@@ -49,6 +49,7 @@ from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted, evaluating, may_write
 
 
@@ -300,7 +301,8 @@ def write(dest: Any, source: Any) -> None:
     reads = readers(source, leaf)
     part = None if whole else shown_leaf(dest, leaf)
     target = part or leaf
-    free, in_place = nobody_else(leaf, source, reads, part), harmless(target, exact, reads)
+    around = settings.check_collectives and getattr(root, "communicates", False)
+    free, in_place = nobody_else(leaf, source, reads, part, around), harmless(target, exact, reads)
     if free and in_place:
         execute(family, target, as_tree(source))
         if whole:
@@ -578,11 +580,14 @@ def valued(x: Any) -> Any:
     return x.value if type(x) in (Broadcasted, Reduced) and x.value is not None else x
 
 
-def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | None = None) -> bool:
+def nobody_else(
+    leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | None = None, around: bool = False
+) -> bool:
     """Is the tree about to be written the only reader of what the write changes?
 
     That is all of `leaf`, or a part of it. Pending trees that read other parts go on to find
-    what they read. Memory that belongs to another leaf is that one's to write.
+    what they read, but where these count (`around`), as processes compare what contents came
+    from. Memory that belongs to another leaf is that one's to write.
     """
     if not may_write(leaf, 0 if type(source) is Leaf or not reads else sum(r is leaf for r in reads)):
         return False
@@ -591,7 +596,7 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
     changed = {
         id(p)
         for p in leaf.held_parts()
-        if p is not part and (part is None or p.table or not apart(p.view, part.view))
+        if p is not part and (around or part is None or p.table or not apart(p.view, part.view))
     }
     if any(r is leaf for r in reads):
         changed.add(id(leaf))

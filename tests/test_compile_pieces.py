@@ -906,3 +906,19 @@ def test_what_holds_no_numbers_is_numpys(make):
 def test_texts_are_chosen_by_masks_of_the_host():
     names = np.array(["b", "a", "b"])
     assert mb.compile(lambda x: names[x > 1])(H([1.0, 2.0, 3.0])).tolist() == ["a", "b"]
+
+
+def test_what_is_deleted_on_the_other_side_of_a_cut():
+    @mb.compile
+    def f(x):
+        v = x * 2
+        u = v + 1
+        del v
+        w = mb.nonzero(u > 3)[0] + 0
+        del x
+        return w, u
+
+    for values in ([1.0, 2.0, 2.0], [3.0, 0.0, 1.5]):
+        w, u = f(mb.HostArray(values))
+        assert u.tolist() == [2 * v + 1 for v in values]
+        assert w.tolist() == [k for k, v in enumerate(values) if 2 * v + 1 > 3]

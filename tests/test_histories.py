@@ -361,3 +361,30 @@ def test_what_is_stored_is_the_same_whoever_holds_a_part_of_it(holder):
     with mb.settings.changed(immediate_size=1 << 20, overlap_size=1 << 20, check_timeout=2.0):
         first, *others = [found[:2] for found in on_ranks(3, program)]
     assert others == [first, first]
+
+
+READS = {
+    "a part": "s = mb.sum(x[0:4])",
+    "nothing": "s = mb.sum(x[12:])",
+    "a tree over a part": "s = mb.sum(x[0:4] * 2)",
+    "a part that moves": "s = mb.sum(x[8:12] + x[0:4])",
+}
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("name", READS)
+def test_who_copies_before_others_write_around_what_is_read_is_no_difference(name, checks):
+    """(A rank that holds the array goes on with the old contents of all of it, another with what is around.)"""
+
+    def program(comm):
+        x = mb.materialize(D(np.arange(12.0)) * 2 + 1)
+        here = {"mb": mb, "x": x}
+        exec(READS[name], here)
+        held = [x[2:], x.T, x * 1] if comm.rank == 1 else []
+        x[6:8] = 5.0
+        return float(here["s"]), len(held) >= 0
+
+    for size in (0, 1 << 20):
+        with mb.settings.changed(immediate_size=size, check_timeout=2.0, check_collectives=checks):
+            first, *others = on_ranks(3, program)
+        assert others == [first, first]

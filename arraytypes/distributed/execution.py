@@ -202,7 +202,7 @@ def operand(frame: Frame, view: DView, under_way: list[Any] | None = None) -> Le
             local = frame.fetched[key] = frame.inner._empty(plan.shape, view.dtype)
             if counters.active:
                 counters.add(temporaries=1)
-            plan.transfer.run(buffer, local, under_way)
+            plan.transfer.run(view, local, under_way)
     elif plan.empty:
         local = frame.inner._empty(plan.shape, view.dtype)
     else:

@@ -85,8 +85,9 @@ def owners_of(
 # Reading
 
 
-def fetch_flat(buffer: DBuffer, flat: np.ndarray) -> Any:
-    """A local view with the elements at these places, in this order (all processes ask at the same time)."""
+def fetch_flat(view: DView, flat: np.ndarray) -> Any:
+    """A local view with these elements of a view's buffer, in this order (all processes ask)."""
+    buffer = view.buffer
     part, inner, comm = buffer.partition, buffer.inner, buffer.comm
     if counters.active:
         counters.add(collectives=1)
@@ -117,7 +118,7 @@ def fetch_flat(buffer: DBuffer, flat: np.ndarray) -> Any:
     answers = {q: take_flat(inner, mine, places) for q, places in asking.items()}
     found = inner._empty((len(flat),), buffer.dtype)
     coming = {q: found[int(edges[q]) : int(edges[q + 1])] for q in requests}
-    messages = Messages(comm, inner, told(MESSAGES, buffer.history))
+    messages = Messages(comm, inner, told(MESSAGES, view.history))
     messages.begin(answers, coming)
     own = wanted[edges[comm.rank] : edges[comm.rank + 1]]
     if len(own):
@@ -168,7 +169,7 @@ def by_address(frame: Any, view: DView, index: Sequence[np.ndarray]) -> Any:
     for places, stride in zip(index, view.strides, strict=True):
         flat = flat[..., None] + places * (stride // buffer.dtype.itemsize)
     shape = flat.shape
-    found = fetch_flat(buffer, np.ascontiguousarray(flat).reshape(-1))
+    found = fetch_flat(view, np.ascontiguousarray(flat).reshape(-1))
     if view.dtype != buffer.dtype:
         half = buffer.dtype.kind == "c" and view.dtype.itemsize * 2 == buffer.dtype.itemsize
         within = view.offset % buffer.dtype.itemsize
@@ -298,7 +299,7 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
         flat = flat[..., None] + places * (stride // itemsize)
     # (Steps are of the view's elements, places of the buffer's: of a complex array's parts, two are one.)
     flat = flat + steps * view.dtype.itemsize // itemsize
-    found = fetch_flat(view.buffer, np.ascontiguousarray(np.broadcast_to(flat, own.local_shape)).reshape(-1))
+    found = fetch_flat(view, np.ascontiguousarray(np.broadcast_to(flat, own.local_shape)).reshape(-1))
     if view.dtype != view.buffer.dtype:
         half = view.offset % itemsize
         found = found.imag if half else found.real

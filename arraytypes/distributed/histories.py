@@ -115,7 +115,7 @@ def _ready(version: Any) -> History | None:
     if isinstance(version, (Broadcasted, Reduced)) and version.value is not None:
         version = version.value
     if type(version) is Leaf:
-        came = getattr(getattr(version.view, "buffer", None), "history", None)
+        came = getattr(version.view, "history", None)
         return came if type(came) is History else UNKNOWN
     if isinstance(version, Reduced):
         return _reduced(version, _of_version(version.operand))

@@ -137,7 +137,7 @@ def window(view: DView, wanted: Callable[[int], list[Range] | None]) -> Any:
         mine_cut = cut[comm.rank]
         if needs[comm.rank] is not None and mine_cut is not None:
             part = out[(*[slice(*mine_cut[d][w][1]) for d, w in enumerate(which)], Ellipsis)]
-        started.append(Transfer(shown, needs, comm.rank).start(view.buffer, part, view.dtype))
+        started.append(Transfer(shown, needs, comm.rank).start(view, part, view.dtype))
     for messages in started:
         messages.out = out
         messages.finish()
@@ -246,7 +246,7 @@ def in_partition(view: DView, part: Partition) -> DView:
             frame.inner._copy_into(fresh, stretched)
         local = fresh
     made = view.family._of_local(comm, part, local)
-    made.buffer.history = view.buffer.history
+    made.buffer.history = view.history
     return made  # type: ignore[no-any-return]
 
 
@@ -434,7 +434,7 @@ def shared_local(x: Any) -> Any:
     view = evaluated_view(x)
     if settings.check_collectives and view.buffer.inner.home.kind != "traced":
         # (Statements on it are computed at once from now on: on all ranks, or their messages would differ.)
-        mark = told(marked("x.local of an array of shape", x.shape), view.buffer.history)
+        mark = told(marked("x.local of an array of shape", x.shape), view.history)
         view.buffer.comm.allgather_object(None, mark)
     leaf = x._node
     if not leaf.foreign:

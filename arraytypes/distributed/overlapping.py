@@ -360,7 +360,7 @@ def begin(moving: list[Moving], arrived: dict[Any, list[Any]]) -> Messages:
     inner, dtype = first.buffer.inner, first.dtype
     # (Without checks, the messages of what was met before have the mark that they had.)
     checks = settings.check_collectives
-    marks = [told(t.marked(dtype), v.buffer.history if checks else None) for _, v, t in moving]
+    marks = [told(t.marked(dtype), v.history if checks else None) for _, v, t in moving]
     messages = Messages(first.buffer.comm, inner, together(marks))
     outgoing: dict[int, Any] = {}
     for q, parts in boxes_by_rank(moving, "sends").items():

@@ -244,7 +244,7 @@ def _panels(family: Any, v1: DView, v2: DView, mesh: Any, rows: Split | None, co
             transfer = Transfer(shown, needs, comm.rank)
             assert transfer.shape is not None
             out = inner._empty(transfer.shape, view.dtype)
-            found.append((out, transfer.start(view.buffer, out, view.dtype)))
+            found.append((out, transfer.start(view, out, view.dtype)))
         return found
 
     total: Any = None

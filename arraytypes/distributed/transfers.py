@@ -18,7 +18,7 @@ from mirabelle.arraytypes.distributed import marks
 from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
 from mirabelle.arraytypes.distributed.histories import told
 from mirabelle.arraytypes.distributed.layouts import Pieces, intersected, place_in
-from mirabelle.arraytypes.distributed.views import DBuffer, Map
+from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
@@ -73,16 +73,16 @@ class Transfer:
         self.sends = {q: b for q, b in self.sends.items() if b}
         self.receives = {q: b for q, b in self.receives.items() if b}
 
-    def run(self, buffer: DBuffer, out: Any, under_way: list[Messages] | None = None) -> None:
+    def run(self, view: DView, out: Any, under_way: list[Messages] | None = None) -> None:
         """Fill `out`, a local view of `shape`, and wait for it.
 
         Or not: what is to be finished before `out` is read is then added to `under_way`.
         """
-        dtype = out.dtype if out is not None else _shown_dtype(self.map, buffer)
+        dtype = out.dtype if out is not None else _shown_dtype(self.map, view.buffer)
         bytes_each = math.prod(self.map.shape) * dtype.itemsize // self.size
         together = max(1, int(settings.exchange_bytes // max(bytes_each // self.size, 1)))
         if together >= self.size:
-            messages = self.start(buffer, out, dtype)
+            messages = self.start(view, out, dtype)
             if under_way is None:
                 messages.finish()
             else:
@@ -92,11 +92,11 @@ class Transfer:
             steps = range(first, min(first + together, self.size))
             to = {(self.rank + k) % self.size for k in steps}
             of = {(self.rank - k) % self.size for k in steps}
-            self.start(buffer, out, dtype, to, of, own=first == 1).finish()
+            self.start(view, out, dtype, to, of, own=first == 1).finish()
 
     def start(
         self,
-        buffer: DBuffer,
+        view: DView,
         out: Any,
         dtype: np.dtype,
         to: Iterable[int] | None = None,
@@ -104,11 +104,12 @@ class Transfer:
         own: bool = True,
     ) -> Messages:
         """Send what others need and copy what is here; what comes is there after `finish`."""
+        buffer = view.buffer
         inner = buffer.inner
         sends = {q: b for q, b in self.sends.items() if to is None or q in to}
         receives = {q: b for q, b in self.receives.items() if of is None or q in of}
         outgoing = {q: self._packed(buffer, inner, b, dtype) for q, b in sends.items()}
-        messages = Messages(buffer.comm, inner, told(self.marked(dtype), buffer.history))
+        messages = Messages(buffer.comm, inner, told(self.marked(dtype), view.history))
         messages.out = out
         incoming: dict[int, Any] = {}
         for q, found in receives.items():

@@ -19,6 +19,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, place_in, runs
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
 _new = object.__new__
@@ -198,6 +199,15 @@ class DView(ProxyView):
             if buffer is not None:
                 return buffer.whole()
         return self._shown(self.proxy.reshape(shape, copy=False))
+
+    @property
+    def history(self) -> Any:
+        """What its contents came from, as far as ranks compare it (histories.py).
+
+        Of a part nothing without checks: where others are written meanwhile, a process that copies first
+        goes on reading the old contents, and another those around it.
+        """
+        return self.buffer.came[0] if self.whole or settings.check_collectives else None
 
     @property
     def shows_all(self) -> bool:

@@ -297,6 +297,8 @@ class Liveness:
             return (after - names_stored(s.targets)) | names_loaded([s])
         if isinstance(s, (ast.FunctionDef, ast.ClassDef, ast.Match)):
             return after | names_loaded([s])
+        if isinstance(s, ast.Delete):  # (what is deleted is there before)
+            return after | names_loaded([s]) | names_stored([s])
         return (after - names_stored([s])) | names_loaded([s])
 
     def loop(self, s: ast.For | ast.AsyncFor | ast.While, after: set[str]) -> set[str]:

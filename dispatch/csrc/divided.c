@@ -59,13 +59,15 @@ as_uint64(PyObject *x, uint64_t *number)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* That of a leaf is kept with its buffer, in a list that all share who show its memory. */
+/* That of a leaf is kept with its buffer, in a list that all share who show its memory. (Of a part it says nothing: see
+   DView.history.) */
 static int
 number_of_leaf(PyObject *leaf, uint64_t *number)
 {
     PyObject *buffer = buffer_of(leaf), *kept = buffer == NULL ? NULL : SLOT(buffer, state.buffer_came);
     *number = 0;
-    if (kept == NULL || !PyList_CheckExact(kept) || PyList_GET_SIZE(kept) != 1)
+    if (kept == NULL || !PyList_CheckExact(kept) || PyList_GET_SIZE(kept) != 1 ||
+        SLOT(((Leaf *)leaf)->view, state.divided_whole) != Py_True)
         return 0;
     PyObject *came = PyList_GET_ITEM(kept, 0);
     return PyLong_CheckExact(came) ? as_uint64(came, number) : 0;

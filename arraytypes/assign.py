@@ -395,6 +395,13 @@ def assigned_value(dest: Any, value: Any) -> Any:
 _MODULAR = ("add", "subtract", "multiply")
 
 
+# Of truth values these are truth values, in whatever order.
+_OF_TRUTHS = {
+    "add", "maximum", "minimum", "fmax", "fmin", "logical_or", "logical_and", "logical_xor",
+    "bitwise_or", "bitwise_and", "bitwise_xor",
+}  # fmt: skip
+
+
 def combined_value(dest: Any, value: Any, op: str) -> Any:
     """A value that `op` combines with elements of `dest`: in its own dtype, where the results have another.
 
@@ -409,6 +416,8 @@ def combined_value(dest: Any, value: Any, op: str) -> Any:
     if modular or np.result_type(source.dtype, dest.dtype) == dest.dtype != np.bool_:
         return assigned_value(dest, value)
     if family.home.rank >= 2:
+        if kinds == "bb" and op in _OF_TRUTHS:
+            return assigned_value(dest, value)
         raise TypeError(
             f"{op}.at: values of dtype {source.dtype.name} do not fit an array of dtype {dest.dtype.name}, and "
             "each result would be cut to it, in an order that cards and processes do not keep. Convert one: "

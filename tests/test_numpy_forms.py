@@ -249,6 +249,31 @@ def test_each_result_of_at_is_cut_to_the_array_or_refused(kind, dtype):
             assert_same(x, n, rtol=2e-7)
 
 
+@pytest.mark.parametrize("kind", PLAIN, ids=repr)
+@pytest.mark.parametrize(
+    "op",
+    [
+        "add",
+        "multiply",
+        "maximum",
+        "minimum",
+        "fmax",
+        "logical_or",
+        "logical_and",
+        "logical_xor",
+        "bitwise_xor",
+    ],
+)
+def test_truth_values_are_combined_with_truth_values_at_indices_anywhere(kind, op):
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        n, index, values = rng.random(6) < 0.5, rng.integers(0, 6, 9), rng.random(9) < 0.5
+        x = kind.make(n.copy())
+        getattr(mb, op).at(x, index, kind.family(values))
+        getattr(np, op).at(n, index, values)
+        assert_same(x, n)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f8", "c8"])
 @pytest.mark.parametrize("kind", PLAIN, ids=repr)
 def test_a_sum_that_begins_with_minus_zero_is_minus_zero_where_nothing_else_is_added(kind, dtype):

@@ -331,7 +331,7 @@ DECIDED = {
     "may it be written in place?": (
         (r"^may_write\(Leaf|def nobody_else\(", {"dispatch/csrc/owners.c": 1, "arraytypes/assign.py": 1}),
         (
-            r"\b(nobody_else|may_write)\((?!Leaf)(?!.*-> bool)",
+            r"(?<!def )\b(nobody_else|may_write)\((?!Leaf)(?!.*-> bool)",
             {
                 "dispatch/csrc/owners.c": 3, "dispatch/csrc/assigning.c": 2, "dispatch/csrc/statements.c": 1,
                 "dispatch/tree.py": 1, "arraytypes/assign.py": 3,

@@ -179,11 +179,9 @@ def real_part(x: AbstractArray) -> Any:
 def imag_part(x: AbstractArray) -> Any:
     """x.imag as NumPy has it: a view of the imaginary parts, a number's a number; of real numbers, zeros that
     nobody writes to."""
-    shown: Any = (
-        ImagPart._of(x, None, x.shape)
-        if x.dtype.kind == "c"
-        else BroadcastTo._of(as_array(x.dtype.type(0), x), None, x.shape)
-    )
+    if x.dtype.kind != "c":
+        return BroadcastTo._of(as_array(x.dtype.type(0), x), None, x.shape)
+    shown = ImagPart._of(x, None, x.shape)
     return copied(shown) if not x.ndim and x._is_number() else shown
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.dispatch.forks import ForkLock
+
 BY_SUFFIX = {
     ".npy": "npy",
     ".npz": "npz",
@@ -140,12 +142,17 @@ def write_zarr(file: Path, data: Any, compressed: bool) -> None:
 # Reading
 
 
+# (Python 3.11 counts how deep syntax trees are for all threads at once: two that read headers were an error.)
+_reading = ForkLock()
+
+
 def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     """The shape of the array in a `.npy` file, whether it is in Fortran's order, its dtype."""
     version = np.lib.format.read_magic(file)
     # Later versions are for longer headers and for names of fields, in the same form.
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    with _reading:
+        shape, fortran, dtype = read(file)
     if dtype.hasobject:
         raise ValueError("it needs allow_pickle")
     return shape, fortran, dtype

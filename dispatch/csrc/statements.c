@@ -889,8 +889,8 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         if (!s->rewritten && is_named(value, 1) && m.rows * m.inner <= 4 * state.few)
             break;
         /* What is held is read there from then on, if its own memory would run the same way. */
-        if (node != NULL && runs_in_columns(node) != rises(target.nd, target.dims, target.strides) &&
-            (s->rewritten || is_named(value, 1)))
+        if (node != NULL && is_named(value, 1) &&
+            runs_in_columns(node) != rises(target.nd, target.dims, target.strides))
             break;
         /* Who else reads what is written? */
         int alone = count_parts(leaf) == s->own ? may_write(leaf, 0, NULL, 0) : 0;

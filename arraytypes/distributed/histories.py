@@ -12,7 +12,7 @@ is wrong with a rank that prints what it has, or holds on to an array for longer
 
 - Always: the operations of statements on whole arrays, integers among their operands, and seeds, as an int that
   is worked out in C (dispatch/csrc/divided.c). Other numbers do not count (machines of one cluster may come to
-  them with other roundings), and what was written to in part says nothing.
+  them with other roundings); what was written to in part, and a part of an array, say nothing.
 - With `mb.settings.check_collectives`: all numbers, writes to parts, and data that all ranks give alike count,
   too, in messages of every kind, and a `History` has an expression for a reader.
 """

@@ -69,9 +69,8 @@ def _is_root(x: Any, exponent: Any) -> bool:
 
 
 def _power(x: Any, exponent: Any, /) -> Any:
-    if (
-        type(exponent) is int and exponent == 2 and x.dtype.kind == "b"
-    ):  # (as NumPy: int8, of the function int64)
+    # (As NumPy: the square of truth values is int8 for the operator, and int64 for the function.)
+    if type(exponent) is int and exponent == 2 and x.dtype.kind == "b":
         return verbs.square(x)
     return verbs.pow.operator(x, exponent)
 

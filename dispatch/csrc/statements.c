@@ -888,9 +888,10 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         /* A small value that somebody holds is computed by itself: it need not follow what is written. */
         if (!s->rewritten && is_named(value, 1) && m.rows * m.inner <= 4 * state.few)
             break;
-        /* What is held is read there from then on, if its own memory would run the same way. */
-        if (node != NULL && is_named(value, 1) &&
-            runs_in_columns(node) != rises(target.nd, target.dims, target.strides))
+        /* What is held is read there from then on, if its own memory would run the same way: else it is computed again
+           when somebody asks, or gets memory of its own where what it reads is written. */
+        int turned = node != NULL && runs_in_columns(node) != rises(target.nd, target.dims, target.strides);
+        if (turned && s->rewritten && is_named(value, 1))
             break;
         /* Who else reads what is written? */
         int alone = count_parts(leaf) == s->own ? may_write(leaf, 0, NULL, 0) : 0;
@@ -910,7 +911,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
             /* A tree that read what was written must not be computed again, whoever holds it (references to an
                argument do not tell: it may be lent); of others, who holds it is spared computing it. */
-            if ((s->rewritten || is_named(value, 1)) && settle_written(tree, leaf, index) < 0)
+            if ((s->rewritten || (!turned && is_named(value, 1))) && settle_written(tree, leaf, index) < 0)
                 done = -1;
             count_launch(m.read, m.written);
         }

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import statistics
+import sys
 import time
 import traceback
 import warnings
@@ -280,6 +281,22 @@ def other_checks(tiny):
         )
 
 
+def halo_checks(tiny):
+    """Stencils of several operands, often enough that their messages and launches are known beforehand."""
+    sys.path[:0] = [str(pathlib.Path(__file__).parent)]
+    from haloprograms import program, ran
+
+    for seed in range(4 if tiny else 60):
+        arrays, statements = program(seed)
+        start = np.zeros(arrays[0].shape)
+        yield (
+            f"stencils {seed}",
+            # (some are of float32, whose rounding is compared)
+            lambda a=arrays, s=statements, x=start: mb.astype(ran(mb, [D(v) for v in a], D(x), s, 7), "f4"),
+            ran(np, arrays, start.copy(), statements, 7).astype("f4"),
+        )
+
+
 def compare(ours, expected):
     """Nothing, or how the values differ."""
     got, expected = np.asarray(mb.to_numpy(ours)), np.asarray(expected)
@@ -297,8 +314,9 @@ def check(run, until):
     """Everything against NumPy, until so many seconds are left."""
     results = run.content["checks"]
     groups = [("dtypes", dtype_checks()), ("others", other_checks(run.given.tiny))]
+    groups.append(("halos met before", halo_checks(run.given.tiny)))
     groups += [(name, array_checks(layout, name)) for name, layout in layouts(run.comm.size)]
-    for name, made in (groups[2], *groups[:2], *groups[3:]):
+    for name, made in (groups[3], *groups[:3], *groups[4:]):
         passed, failed = 0, {}
         if run.left() < until:
             results[name] = "left out: no time"

@@ -14,7 +14,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from randompython import loaded, outcome
+
+# (by itself, because other packages leave a `tests` of theirs beside it)
+sys.path[:0] = [str(Path(__file__).parent)]
+from randompython import loaded, outcome  # noqa: E402
 
 SIZE = 24
 HEAD = """import math

@@ -466,6 +466,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(delete=False) if sys.version_info >= (3, 12) else _kept() as folder:
         found = failures(given.count, given.seed, folder, make=make, show=True)
     print(f"{given.count} programs, {len(found)} differ")
+    sys.exit(bool(found))
 
 
 class _kept:

@@ -312,6 +312,20 @@ COUNTS = {
 
 
 @of_the_checkout
+def test_functions_in_c_have_names_of_their_own():
+    """What is compiled for some versions of Python only may not be called as what all files see.
+
+    (CI has one version: it would not be seen that others do not compile.)
+    """
+    texts = {p.name: p.read_text() for p in (ROOT / "dispatch" / "csrc").glob("*.[ch]")}
+    shared = set(re.findall(r"^(?!static)\w[\w *]*?[ *](\w+)\([^;{]*\);", texts["native.h"], re.M))
+    assert {"may_write", "looped", "copied"} <= shared
+    for name, text in texts.items():
+        own = re.findall(r"^static[\w *]*\n(\w+)\(", text, re.M)
+        assert not shared & set(own), (name, shared & set(own))
+
+
+@of_the_checkout
 def test_reference_counts_are_read_in_one_place():
     """Who holds a version is counted by us, and nothing else depends on the interpreter's counts."""
     found = {}

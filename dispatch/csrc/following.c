@@ -385,7 +385,7 @@ static PyObject *no_more;
 
 /* An event, at a place in code. */
 static PyObject *
-meet(PyObject *index, PyObject *const *args, Py_ssize_t n)
+lines_event(PyObject *index, PyObject *const *args, Py_ssize_t n)
 {
     double now = seconds_now();
     Follower *self = follower_here();
@@ -428,7 +428,7 @@ meet(PyObject *index, PyObject *const *args, Py_ssize_t n)
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-static PyMethodDef meet_method = {"meet", (PyCFunction)(void (*)(void))meet, METH_FASTCALL, NULL};
+static PyMethodDef event_method = {"lines_event", (PyCFunction)(void (*)(void))lines_event, METH_FASTCALL, NULL};
 
 /* A number that no other tool has. */
 static int
@@ -467,7 +467,7 @@ listen(void)
     long all = 0;
     for (int i = 0; numbers != NULL && i < EVENTS; i++) {
         PyObject *number = PyObject_GetAttrString(numbers, events[i].name), *index = PyLong_FromLong(i);
-        PyObject *called = on && index != NULL ? PyCFunction_New(&meet_method, index) : Py_NewRef(Py_None);
+        PyObject *called = on && index != NULL ? PyCFunction_New(&event_method, index) : Py_NewRef(Py_None);
         all |= number == NULL ? 0 : PyLong_AsLong(number);
         if (number != NULL && called != NULL)
             Py_XSETREF(done, PyObject_CallMethod(monitoring, "register_callback", "iOO", tool, number, called));

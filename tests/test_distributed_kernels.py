@@ -38,6 +38,8 @@ def ran(program, ranks, *arguments):
     mpiexec = pathlib.Path(sys.executable).parent / "mpiexec"
     command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(ranks), sys.executable]
     environment = os.environ | OPEN_MPI | {"MIRABELLE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    found = [str(PROGRAMS.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(found)
     command += [str(PROGRAMS / program), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

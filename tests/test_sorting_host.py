@@ -54,7 +54,7 @@ def test_values_and_stable_orders_are_numpys(dtype: str, how: object) -> None:
         for v in views:
             y = mb.asarray(v)
             for axis in (None, *range(v.ndim), -1):
-                same(mb.sort(y, axis=axis), np.sort(v, axis=axis))
+                same(mb.sort(y, axis=axis), np.sort(v, axis=axis, kind="stable" if dtype == "e" else None))
                 same(mb.argsort(y, axis=axis), np.argsort(v, axis=axis, kind="stable"))
                 order = mb.to_numpy(mb.argsort(y, axis=axis, stable=False))
                 taken = np.take_along_axis(
@@ -124,7 +124,7 @@ def test_values_in_c_refuse_what_does_not_fit() -> None:
     x, other = np.zeros((3, 20)), np.zeros(60)
     frozen = np.zeros((3, 20))
     frozen.flags.writeable = False
-    line = np.zeros(60)
+    line, edge, ends = np.zeros(60), np.zeros(1), np.array([[0, 30], [30, 60]])
     for call in (
         lambda: sorting.in_c.sort_lines(x, 2, 0, 4),
         lambda: sorting.in_c.sort_lines(x, 3, 0, 3),
@@ -137,11 +137,33 @@ def test_values_in_c_refuse_what_does_not_fit() -> None:
         lambda: sorting.in_c.sort_part(line, 2, other.astype("f4"), 0, 60),
         lambda: sorting.in_c.sort_part(line, 2, other, 0, 61),
         lambda: sorting.in_c.sort_part(line, 2, other, 5, 4),
-        lambda: sorting.in_c.sort_merged(line, 2, other, 0, 30, 61, 0, 60),
-        lambda: sorting.in_c.sort_merged(line, 2, other, 0, 30, 60, 0, 61),
-        lambda: sorting.in_c.sort_merged(line, 2, other[1:], 0, 30, 60, 0, 60),
-        lambda: sorting.in_c.sort_merged(line, 2, other.astype("f4"), 0, 30, 60, 0, 60),
-        lambda: sorting.in_c.sort_merged(line, 2, other, 40, 30, 60, 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends, other, 0, 61),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends, other[1:], 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends, other.astype("f4"), 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge.astype("f4"), ends, other, 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends[:1], other, 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends + 1, other, 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, edge, ends - 1, other, 0, 60),
+        lambda: sorting.in_c.spread_part(line, 2, np.zeros(64), np.zeros((2, 65), int), other, 0, 60),
     ):
         with pytest.raises((TypeError, ValueError)):
             call()
+
+
+@pytest.mark.parametrize("kind", ["f8", "i2", "f2"])
+def test_elements_that_change_meanwhile_are_not_written_beyond_a_range(kind: str) -> None:
+    x, out = np.arange(100).astype(kind), np.full(100, -1).astype(kind)
+    places = np.array([[10, 50, 80], [12, 50, 99]])
+    sorting.in_c.spread_part(
+        x, sorting.ORDERED[np.dtype(kind).kind], np.array([20, 40], kind), places, out, 0, 100
+    )
+    assert out[10:12].tolist() == [0, 1] and (out[12:80] == -1).all() and (out[:10] == -1).all()
+    assert out[80:99].tolist() == list(range(40, 59)) and out[99] == -1
+    assert places[0].tolist() == [12, 50, 99]
+
+
+def test_float16_is_sorted_where_numpys_vectors_are_wrong() -> None:
+    for seed in (2434, 2136, 1723, *range(20)):
+        r = np.random.default_rng(seed)
+        x = r.choice((r.normal(size=40) * 1000).astype("f2"), 1000 + 50 * (seed % 41))
+        same(mb.sort(mb.HostArray(x)), np.sort(x, kind="stable"))

@@ -30,6 +30,8 @@ _LONGEST = 1 << 28
 _SHORT, _SOME = 16, 1000
 # Values of one line are sorted by several threads from so many times `thread_size` on.
 _TOGETHER = 4
+# So many elements for each range are looked at to find where ranges end.
+_SAMPLE = 256
 
 
 def _workers(size: int) -> int:
@@ -46,19 +48,31 @@ def sort(x: np.ndarray, *, axis: int | None = -1, kind: str | None = None) -> np
     if axis is None:
         x, axis = x.reshape(-1), -1
     code = _code(x)
-    if code is None or not x.ndim or not _SOME <= x.shape[axis] <= _LONGEST or numpys_is_quick():
-        return _by_numpy(x, axis)
-    last = axis in (-1, x.ndim - 1)
-    lines = _copied(x if last else np.moveaxis(x, axis, -1), "C")
-    count, parts = lines.size // lines.shape[-1], _workers(lines.size)
-    if count >= parts or lines.size < _TOGETHER * settings.thread_size:
+    if code is not None and x.ndim and x.shape[axis] <= _LONGEST:
+        count, parts = x.size // max(x.shape[axis], 1), _workers(x.size)
+        # (NumPy's vectors put some lines of float16 in a wrong order: 2.4, where values come often.)
+        bytes_first = x.shape[axis] >= _SOME and (x.dtype == np.float16 or not numpys_is_quick())
+        together = 0 < count < parts and x.size >= _TOGETHER * settings.thread_size
+        if bytes_first or together:
+            last = axis in (-1, x.ndim - 1)
+            lines = x if last else np.moveaxis(x, axis, -1)
+            lines = _sorted_lines(lines, code, count, parts, bytes_first, together)
+            return lines if last else np.ascontiguousarray(np.moveaxis(lines, -1, axis))
+    return _by_numpy(x, axis)
+
+
+def _sorted_lines(
+    lines: np.ndarray, code: int, count: int, parts: int, bytes_first: bool, together: bool
+) -> np.ndarray:
+    if not together:
+        lines = _copied(lines, "C")
         _each_line(in_c.sort_lines, lines, code, count, parts)
-    elif count == 1:
-        lines = _sort_long(lines.reshape(-1), code, parts).reshape(lines.shape)
-    else:
-        for line in lines.reshape(count, -1):
-            line[...] = _sort_long(line, code, parts)
-    return lines if last else np.ascontiguousarray(np.moveaxis(lines, -1, axis))
+        return lines
+    out = pool.empty(lines.shape, lines.dtype)
+    lines = np.ascontiguousarray(lines)
+    for line, into in zip(lines.reshape(count, -1), out.reshape(count, -1), strict=True):
+        _sort_long(line, code, into, parts, bytes_first)
+    return out
 
 
 def _code(x: np.ndarray) -> int | None:
@@ -101,13 +115,8 @@ def _by_numpy(x: np.ndarray, axis: int) -> np.ndarray:
         apart = np.moveaxis(lines, along, 0)
         pieces = 4 * parts if lines.shape[along] >= 64 * parts else parts
         _together([apart[a:b].sort for a, b in itertools.pairwise(_edges(len(apart), pieces))])
-    elif lines.size < _TOGETHER * settings.thread_size:
-        out.sort(axis=axis)
     else:
-        # What belongs into each part of a line is brought there first, which is one step of the sort.
-        middle = _edges(lines.shape[-1], parts)
-        lines.partition(middle[1:-1], axis=-1)
-        _together([lines[..., a:b].sort for a, b in itertools.pairwise(middle)])
+        out.sort(axis=axis)
     return out
 
 
@@ -156,16 +165,46 @@ def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int) -> None
         records, scratch = scratch, records
 
 
-def _sort_long(x: np.ndarray, code: int, parts: int) -> np.ndarray:
-    """One line, which is written to, on several threads, likewise: the line, or other memory."""
-    edges = _edges(x.size, 1 << (parts - 1).bit_length())
-    other = pool.empty(x.shape, x.dtype)
-    _parts(in_c.sort_part, edges, x, code, other)
-    while len(edges) > 2:
-        _merged(functools.partial(in_c.sort_merged, x, code, other), edges, parts)
-        edges = edges[::2]
-        x, other = other, x
-    return x
+def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_first: bool) -> None:
+    """One line on several threads: its elements go to ranges, which are sorted each by itself."""
+    edges = list(itertools.pairwise(_edges(x.size, parts)))
+    between = _between_ranges(x, parts)
+    # For each part of the line, and each range: where in the result its elements begin and end.
+    places = np.empty((parts, 2, parts), np.int64)
+    _together(
+        [
+            functools.partial(_count, x[a:b], between, slots[0])
+            for slots, (a, b) in zip(places, edges, strict=True)
+        ]
+    )
+    ends = places[:, 0].T.cumsum().reshape(parts, parts)
+    places[:, 1] = ends.T
+    places[:, 0] = ends.T - places[:, 0]
+    _together([
+        functools.partial(in_c.spread_part, x, code, between, slots, out, a, b)
+        for slots, (a, b) in zip(places, edges, strict=True)
+    ])  # fmt: skip
+    ranges = [0, *ends[:, -1].tolist()]
+    if bytes_first:
+        _parts(in_c.sort_part, ranges, out, code, pool.empty(x.shape, x.dtype))
+    else:
+        _together([out[a:b].sort for a, b in itertools.pairwise(ranges)])
+
+
+def _count(x: np.ndarray, between: np.ndarray, counts: np.ndarray) -> None:
+    """How many elements are in each range."""
+    less = [np.count_nonzero(x < edge) for edge in between]
+    counts[:] = np.diff([0, *less, x.size])
+
+
+def _between_ranges(x: np.ndarray, ranges: int) -> np.ndarray:
+    """Values of a line between which about equally many are, by a sample from places that follow no pattern."""
+    places = np.arange(_SAMPLE * ranges, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    sample = np.sort(x[(places >> np.uint64(11)) % np.uint64(x.size)])[_SAMPLE::_SAMPLE].copy()
+    if sample.dtype.kind == "f":
+        sample[np.isnan(sample)] = np.inf
+        sample[sample == 0] = -0.0  # (zeros of either sign go to one range: of float16 C looks at the bits)
+    return sample
 
 
 def _parts(sort: Callable[..., object], edges: list[int], *given: Any) -> None:

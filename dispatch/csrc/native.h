@@ -437,7 +437,7 @@ PyObject *argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *sort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *spread_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 /* sparse.c: matrices in compressed rows, as functions of the module. */

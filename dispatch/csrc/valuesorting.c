@@ -8,6 +8,7 @@
 #include "native.h"
 
 #define VALUES 256
+#define MOST_RANGES 64
 
 /* How many NaNs have a sign: turned over, they would come first of all. */
 #define SIGNED_NANS(width) (((uint64_t)1 << ((width) == 64 ? 52 : (width) == 32 ? 23 : 10)) - 1)
@@ -68,51 +69,59 @@ bits_of(uint64_t number, const int kind, const int width)
             x[i] = (type)bits_of(from[i], kind, width); \
     }
 
-/* Of two runs, merged, the elements from first to last. */
-#define MERGE(name, type, kind) \
-    static void name(const void *one, Py_ssize_t na, const void *other, Py_ssize_t nb, void *merged, \
-                     Py_ssize_t first, Py_ssize_t last) \
+/* Elements go to their ranges: each from `next` on, which goes on with them, and as far as `ends` (so that whoever changes
+   elements meanwhile does not make us write beyond). A range has what is not less than its first value, but less than the
+   next one's; those are no NaNs, which so come last. (Two of them without a branch, which would be guessed wrong.) */
+#define SPREAD(name, type, LESS) \
+    static void name(const void *elements, Py_ssize_t n, const void *edges, Py_ssize_t ranges, void *out, \
+                     npy_int64 *next, const npy_int64 *ends) \
     { \
-        enum { width = 8 * sizeof(type) }; \
-        const type *a = one, *b = other; \
-        type *out = merged; \
-        Py_ssize_t low = first > nb ? first - nb : 0, high = first < na ? first : na; \
-        while (low < high) { \
-            Py_ssize_t i = low + (high - low) / 2; \
-            if (number_of(b[first - i - 1], kind, width) < number_of(a[i], kind, width)) \
-                high = i; \
-            else \
-                low = i + 1; \
+        const type *x = elements, *first = (const type *)edges - 1; \
+        type *to = out; \
+        npy_int64 at[MOST_RANGES]; \
+        memcpy(at, next, ranges * sizeof(*at)); \
+        Py_ssize_t i = 0; \
+        if (ranges == 2) { \
+            npy_int64 low = at[0], high = at[1]; \
+            const type middle = first[1]; \
+            for (; i < n && low < ends[0] && high < ends[1]; i++) { \
+                const npy_int64 below = LESS(x[i], middle); \
+                to[high + ((low - high) & -below)] = x[i]; \
+                low += below; \
+                high += 1 - below; \
+            } \
+            at[0] = low; \
+            at[1] = high; \
         } \
-        Py_ssize_t i = low, j = first - low, k = first; \
-        for (; k < last && i < na && j < nb; k++) { \
-            int second = number_of(b[j], kind, width) < number_of(a[i], kind, width); \
-            out[k] = second ? b[j] : a[i]; \
-            j += second; \
-            i += !second; \
+        for (; i < n; i++) { \
+            Py_ssize_t range = 0; \
+            for (Py_ssize_t r = 1; r < ranges; r++) \
+                range += !LESS(x[i], first[r]); \
+            if (at[range] < ends[range]) \
+                to[at[range]++] = x[i]; \
         } \
-        for (; k < last && i < na; k++) \
-            out[k] = a[i++]; \
-        for (; k < last; k++) \
-            out[k] = b[j++]; \
+        memcpy(next, at, ranges * sizeof(*at)); \
     }
 
-#define BOTH(suffix, type, kind) SORT(sort_##suffix, type, kind) MERGE(merge_##suffix, type, kind)
+#define IS_LESS(a, b) ((a) < (b))
+#define HALF_IS_LESS(a, b) (number_of(a, FLOATING, 16) < number_of(b, FLOATING, 16))
 
-BOTH(u8, uint8_t, UNSIGNED)
-BOTH(u16, uint16_t, UNSIGNED)
-BOTH(u32, uint32_t, UNSIGNED)
-BOTH(u64, uint64_t, UNSIGNED)
-BOTH(i8, uint8_t, SIGNED)
-BOTH(i16, uint16_t, SIGNED)
-BOTH(i32, uint32_t, SIGNED)
-BOTH(i64, uint64_t, SIGNED)
-BOTH(f16, uint16_t, FLOATING)
-BOTH(f32, uint32_t, FLOATING)
-BOTH(f64, uint64_t, FLOATING)
+#define BOTH(suffix, type, kind, value, LESS) SORT(sort_##suffix, type, kind) SPREAD(spread_##suffix, value, LESS)
+
+BOTH(u8, uint8_t, UNSIGNED, uint8_t, IS_LESS)
+BOTH(u16, uint16_t, UNSIGNED, uint16_t, IS_LESS)
+BOTH(u32, uint32_t, UNSIGNED, uint32_t, IS_LESS)
+BOTH(u64, uint64_t, UNSIGNED, uint64_t, IS_LESS)
+BOTH(i8, uint8_t, SIGNED, int8_t, IS_LESS)
+BOTH(i16, uint16_t, SIGNED, int16_t, IS_LESS)
+BOTH(i32, uint32_t, SIGNED, int32_t, IS_LESS)
+BOTH(i64, uint64_t, SIGNED, int64_t, IS_LESS)
+BOTH(f16, uint16_t, FLOATING, uint16_t, HALF_IS_LESS)
+BOTH(f32, uint32_t, FLOATING, float, IS_LESS)
+BOTH(f64, uint64_t, FLOATING, double, IS_LESS)
 
 typedef void (*Sort)(void *, void *, Py_ssize_t);
-typedef void (*Merge)(const void *, Py_ssize_t, const void *, Py_ssize_t, void *, Py_ssize_t, Py_ssize_t);
+typedef void (*Spread)(const void *, Py_ssize_t, const void *, Py_ssize_t, void *, npy_int64 *, const npy_int64 *);
 
 /* By the kind, and the logarithm of the size. */
 static const Sort sorts[3][4] = {
@@ -120,10 +129,10 @@ static const Sort sorts[3][4] = {
     {sort_i8, sort_i16, sort_i32, sort_i64},
     {NULL, sort_f16, sort_f32, sort_f64},
 };
-static const Merge merges[3][4] = {
-    {merge_u8, merge_u16, merge_u32, merge_u64},
-    {merge_i8, merge_i16, merge_i32, merge_i64},
-    {NULL, merge_f16, merge_f32, merge_f64},
+static const Spread spreads[3][4] = {
+    {spread_u8, spread_u16, spread_u32, spread_u64},
+    {spread_i8, spread_i16, spread_i32, spread_i64},
+    {NULL, spread_f16, spread_f32, spread_f64},
 };
 
 static int
@@ -180,27 +189,33 @@ sort_part(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-/* sort_merged(x, kind, out, start, middle, end, first, last): of the runs start ... middle ... end, merged, the
-   elements from first to last. */
+/* spread_part(x, kind, edges, next, out, first, last): put the elements of a part of a line into the ranges between some
+   edges, each of which goes from next[0] to next[1]. */
 PyObject *
-sort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n)
+spread_part(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    Lines x;
-    Py_ssize_t runs[3], part[2];
-    if (n != 8) {
-        PyErr_SetString(PyExc_TypeError, "sort_merged(x, kind, out, start, middle, end, first, last)");
+    Lines x, edges;
+    Py_ssize_t part[2];
+    if (n != 7) {
+        PyErr_SetString(PyExc_TypeError, "spread_part(x, kind, edges, next, out, first, last)");
         return NULL;
     }
-    if (!lines_of(args[0], args[1], &x) || !edges_of(args + 3, 3, runs, x.length) ||
-        !edges_of(args + 6, 2, part, runs[2] - runs[0]))
+    if (!lines_of(args[0], args[1], &x) || !lines_of(args[2], args[1], &edges) ||
+        !edges_of(args + 5, 2, part, x.length))
         return NULL;
-    char *out = room(args[2], x.length);
-    if (out == NULL || PyArray_ITEMSIZE((PyArrayObject *)args[2]) != x.size)
+    Py_ssize_t ranges = edges.length + 1;
+    npy_int64 *next = room(args[3], 2 * ranges);
+    if (next == NULL || PyArray_ITEMSIZE((PyArrayObject *)args[3]) != 8 || edges.size != x.size || ranges > MOST_RANGES)
         return no_room();
-    Merge merge = merges[x.kind][logarithm(x.size)];
+    char *out = room(args[4], x.length);
+    if (out == NULL || PyArray_ITEMSIZE((PyArrayObject *)args[4]) != x.size)
+        return no_room();
+    for (Py_ssize_t r = 0; r < ranges; r++)
+        if (next[r] < 0 || next[ranges + r] > x.length)
+            return no_room();
+    Spread spread = spreads[x.kind][logarithm(x.size)];
     Py_BEGIN_ALLOW_THREADS
-    merge(x.data + runs[0] * x.size, runs[1] - runs[0], x.data + runs[1] * x.size, runs[2] - runs[1],
-          out + runs[0] * x.size, part[0], part[1]);
+    spread((char *)x.data + part[0] * x.size, part[1] - part[0], edges.data, ranges, out, next, next + ranges);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }

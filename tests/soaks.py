@@ -11,14 +11,16 @@ Every piece is a command of its own that anybody can repeat. What fails is print
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
+import json
 import os
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,18 @@ def rows(soaks: list[Soak], pieces: list[dict[str, Any]]) -> list[dict[str, Any]
     return found
 
 
+def written(given: argparse.Namespace, facts: dict[str, Any]) -> None:
+    """After each piece, so that whoever stops the command keeps what it found."""
+    if given.out:
+        given.out.write_text(json.dumps(facts, indent=1))
+    elif given.store:
+        sys.path.insert(0, str(ROOT))
+        from benchmarks._measure import store
+
+        with contextlib.redirect_stdout(None):
+            store("soaks", facts)
+
+
 def main() -> int:
     given = parser().parse_args()
     soaks = [s for s in SOAKS if not given.only or s.name.startswith(tuple(given.only))]
@@ -140,25 +154,16 @@ def main() -> int:
         print("\n".join(f"python -m {c}" for s in soaks for c in s.commands()))
         return 0
     began = time.monotonic()
-    until = began + given.seconds
+    until, pieces, found = began + given.seconds, [], []
     with ThreadPoolExecutor(given.at_once) as pool:
-        tried = pool.map(lambda job: run(*job, until), by_turns(soaks, given.skip))
-        pieces = [p for p in tried if p is not None]
-    found = rows(soaks, pieces)
+        for done in as_completed([pool.submit(run, *job, until) for job in by_turns(soaks, given.skip)]):
+            if (piece := done.result()) is not None:
+                pieces.append(piece)
+                found = rows(soaks, pieces)
+                seconds = round(time.monotonic() - began, 1)
+                written(given, {"at once": given.at_once, "seconds": seconds, "rows": found})
     for row in found:
         print(f"{row['soak']}: {row['tried']}, {len(row['failed'])} pieces failed, {row['seconds']} s")
-    if given.store or given.out:
-        sys.path.insert(0, str(ROOT))
-        from benchmarks._measure import store
-
-        seconds = round(time.monotonic() - began, 1)
-        facts = {"at once": given.at_once, "seconds": seconds, "rows": found}
-        if given.out:
-            import json
-
-            given.out.write_text(json.dumps(facts, indent=1))
-        else:
-            store("soaks", facts)
     return int(any(row["failed"] for row in found))
 
 

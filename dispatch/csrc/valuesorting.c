@@ -9,6 +9,12 @@
 
 #define VALUES 256
 #define MOST_RANGES 64
+/* What a number is, the compiler may not ask (it would branch). */
+#ifdef __GNUC__
+#define HIDDEN(number) __asm__("" : "+r"(number))
+#else
+#define HIDDEN(number) (void)0
+#endif
 
 /* How many NaNs have a sign: turned over, they would come first of all. */
 #define SIGNED_NANS(width) (((uint64_t)1 << ((width) == 64 ? 52 : (width) == 32 ? 23 : 10)) - 1)
@@ -85,7 +91,8 @@ bits_of(uint64_t number, const int kind, const int width)
             npy_int64 low = at[0], high = at[1]; \
             const type middle = first[1]; \
             for (; i < n && low < ends[0] && high < ends[1]; i++) { \
-                const npy_int64 below = LESS(x[i], middle); \
+                npy_int64 below = LESS(x[i], middle); \
+                HIDDEN(below); \
                 to[high + ((low - high) & -below)] = x[i]; \
                 low += below; \
                 high += 1 - below; \

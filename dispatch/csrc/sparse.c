@@ -334,6 +334,31 @@ row_of(const Vector *indptr, Py_ssize_t row, Py_ssize_t most, Py_ssize_t *start,
     return 0 <= *start && *start <= *stop && *stop <= most;
 }
 
+/* The entries of a row are looked for while those of rows before it are copied: rows lie anywhere in memory. Which row it
+   is, is looked for twice as early. */
+#define AHEAD 12
+#ifdef __GNUC__
+#define LOOK_FOR(address) __builtin_prefetch(address)
+#else
+#define LOOK_FOR(address) (void)(address)
+#endif
+
+static void
+look_ahead(const Vector *data, const Vector *indices, const Vector *indptr, const Vector *rows, Py_ssize_t k)
+{
+    Py_ssize_t row, start, stop;
+    if (k + 2 * AHEAD < rows->count)
+        LOOK_FOR(indptr->data + get(rows, k + 2 * AHEAD) * indptr->size);
+    if (k + AHEAD >= rows->count)
+        return;
+    row = get(rows, k + AHEAD);
+    if (row < 0 || row >= indptr->count - 1 || !row_of(indptr, row, indices->count, &start, &stop))
+        return;
+    LOOK_FOR(indices->data + start * indices->size);
+    LOOK_FOR(data->data + start * data->size);
+    LOOK_FOR(data->data + start * data->size + 64);
+}
+
 /* csr_ordered(indptr, indices, values, first, last): the entries of some rows by columns, those of one place as they
    come. Returned is how many have the place of the one before. */
 PyObject *
@@ -485,17 +510,23 @@ csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n)
         }
         if (every && !counted) {
             Py_ssize_t count = stop - start;
+            look_ahead(&data, &indices, &indptr, &rows, k);
             if (count > made_indices.count - at) {
                 fits = 0;
                 break;
             }
-            for (Py_ssize_t m = 0; m < count; m++)
-                set(&made_indices, at + m, get(&indices, start + m));
+            if (made_indices.size == indices.size)
+                memcpy(made_indices.data + at * indices.size, indices.data + start * indices.size, count * indices.size);
+            else
+                for (Py_ssize_t m = 0; m < count; m++)
+                    set(&made_indices, at + m, get(&indices, start + m));
             memcpy(made_data.data + at * data.size, data.data + start * data.size, count * data.size);
             at += count;
             continue;
         }
         if (every) {
+            if (k + AHEAD < rows.count)
+                LOOK_FOR(indptr.data + get(&rows, k + AHEAD) * indptr.size);
             at += stop - start;
             set(&made_indptr, k + 1, at);
             continue;

@@ -220,6 +220,16 @@ def elimination(xp: Any, a: Any, b: Any, turns: int) -> Any:
     return m
 
 
+def put_inside(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    n = math.isqrt(len(a))
+    m, z = xp.reshape(a[: n * n], (n, n)), xp.zeros_like(a, shape=(n + 2, n + 2))
+    for _ in range(turns):
+        v = m.T * 0.5
+        z[1:-1, 1:-1] = v
+        m = v + z[:-2, 1:-1]
+    return z
+
+
 LOOPS: dict[str, Callable[..., Any]] = {
     "c = a*b + 1.5; a = c/(c + 1.0)": two_names,
     "a = a + 0.01*(b - a)": relaxation,
@@ -243,6 +253,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "c[k:] = where(a[k:] > 0.5, b[k:], a[k:] + 1)": shrinking_choices,
     "s += float(sum(a[k:]*b[k:]))": shrinking_sums,
     "m[k+1:,k+1:] -= m[k+1:,k,None]*m[k,k+1:]": elimination,
+    "v = m.T*0.5; z[1:-1,1:-1] = v; m = v + z[:-2,1:-1]": put_inside,
 }
 
 

@@ -227,13 +227,6 @@ def _seen(value: Any) -> Any:
     return None if node is None else node.view[value._how]
 
 
-# How dispatch/csrc/statements.c reads values: a tree, a number, what a View right around memory shows.
-_KINDS = {_computed: 0, _as_it_is: 1, _seen: 2}
-_NUMPYS = 3
-# What `assign` writes to, in dispatch/csrc/assigning.c.
-_PART, _WHOLE = 1, 2
-
-
 @functools.cache
 def memory_reader(t: Any) -> Any:
     """As `value_reader`, for an array of whatever dtype it has."""
@@ -304,6 +297,13 @@ def _seen_through(value: Any) -> Any:
     if type(node) is not Leaf:
         node = node.value
     return None if node is None else through(value, node.view)
+
+
+# How dispatch/csrc/assigning.c reads values: a tree, a number, what wrappers show of memory.
+_KINDS = {_computed: 0, _as_it_is: 1, _seen: 2, _seen_through: 2}
+_NUMPYS = 3
+# What `assign` writes to, in dispatch/csrc/assigning.c.
+_PART, _WHOLE = 1, 2
 
 
 def small_value(value: Any, dtype: np.dtype) -> Any:

@@ -160,8 +160,9 @@ def _intrinsic(result: Any, arity: int, tp: Any, generate: Any) -> Any:
 
 
 def _pick(tp: Any, larger: bool, ignore_nan: bool) -> Any:
-    """maximum, minimum (NaN wins) and fmax, fmin (NaN loses), with NumPy's choice among equals."""
-    op = ">=" if larger else "<="
+    """maximum, minimum (NaN wins) and fmax, fmin (NaN loses); the second of zeros with unlike signs, as NumPy's
+    vectors and kernels on cards have it."""
+    op = ">" if larger else "<"
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a, b = args

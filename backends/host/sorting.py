@@ -101,22 +101,27 @@ def _each_line(
 
 
 def _by_numpy(x: np.ndarray, axis: int) -> np.ndarray:
-    if x.size < settings.thread_size:
+    if x.size < settings.thread_size or not x.ndim:
         out = x.copy(order="K")
         out.sort(axis=axis)
         return out
-    out, parts = _copied(x, "K"), _workers(x.size)
-    if not out.ndim or parts < 2:
+    parts = _workers(x.size)
+    along = max((d for d in range(x.ndim) if d != axis % x.ndim), key=lambda d: x.shape[d], default=None)
+    if parts < 2 or along is None or x.shape[along] < parts:
+        out = _copied(x, "K")
         out.sort(axis=axis)
         return out
-    lines = np.moveaxis(out, axis, -1)
-    along = max(range(lines.ndim - 1), key=lambda d: lines.shape[d], default=None)
-    if along is not None and lines.shape[along] >= parts:
-        apart = np.moveaxis(lines, along, 0)
-        pieces = 4 * parts if lines.shape[along] >= 64 * parts else parts
-        _together([apart[a:b].sort for a, b in itertools.pairwise(_edges(len(apart), pieces))])
-    else:
-        out.sort(axis=axis)
+    out = np.empty_like(x) if not x.flags.c_contiguous else pool.empty(x.shape, x.dtype)
+    lines, into = (np.moveaxis(a, (along, axis), (0, -1)) for a in (x, out))
+
+    def piece(first: int, last: int) -> None:
+        into[first:last] = lines[first:last]
+        into[first:last].sort()
+
+    pieces = 4 * parts if x.shape[along] >= 64 * parts else parts
+    _together(
+        [functools.partial(piece, *edges) for edges in itertools.pairwise(_edges(x.shape[along], pieces))]
+    )
     return out
 
 
@@ -193,7 +198,7 @@ def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_firs
 
 def _count(x: np.ndarray, between: np.ndarray, counts: np.ndarray) -> None:
     """How many elements are in each range."""
-    less = [np.count_nonzero(x < edge) for edge in between]
+    less = [int(np.count_nonzero(x < edge)) for edge in between]
     counts[:] = np.diff([0, *less, x.size])
 
 

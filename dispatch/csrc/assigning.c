@@ -59,12 +59,30 @@ memory_behind(int kind, PyObject *value)
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : ((Leaf *)node)->view;
 }
 
+/* What wrappers show (a transpose, another shape), as an array of NumPy over the memory: a new reference, or NULL. */
+static PyObject *
+shown(PyObject *value)
+{
+    Part part;
+    PyArrayObject *memory = part_of(value, &part);
+    if (memory == NULL)
+        return NULL;
+    PyArray_Descr *descr = (PyArray_Descr *)Py_NewRef(DTYPE(memory));
+    PyObject *array =
+        PyArray_NewFromDescr(&PyArray_Type, descr, part.nd, part.dims, part.strides, part.data, 0, NULL);
+    if (array != NULL && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(memory)) < 0)
+        Py_CLEAR(array);
+    return array;
+}
+
 /* A value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
 static PyObject *
 readable(int kind, PyObject *value)
 {
     if (kind == PLAIN_NUMBER)
         return Py_NewRef(value);
+    if (kind == VIEW && !PyType_IsSubtype(Py_TYPE(value), state.view))
+        return shown(value);
     PyObject *memory = memory_behind(kind, value);
     if (memory == NULL)
         return NULL;
@@ -80,12 +98,10 @@ put_doubles(int kind, PyObject *value, const Part *target)
 {
     if (kind == PLAIN_NUMBER)
         return filled(target, value);
-    PyArrayObject *memory = (PyArrayObject *)memory_behind(kind, value);
-    PyObject *how = kind == VIEW ? SLOT(value, state.view_how) : Py_Ellipsis;
     Part source;
-    return memory != NULL && DTYPE(memory) == state.float64 && how != NULL &&
-           resolve_index(how, memory, &source) &&
-           copied(target, &source);
+    PyArrayObject *memory = kind == VIEW ? part_of(value, &source) : (PyArrayObject *)memory_behind(kind, value);
+    return memory != NULL && DTYPE(memory) == state.float64 &&
+           (kind == VIEW || resolve_index(Py_Ellipsis, memory, &source)) && copied(target, &source);
 }
 
 /* What is to be written to a part, as a copy where NumPy's own assignment would read what it has written: vectors of
@@ -244,7 +260,7 @@ set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
             self->idle = 0;
     }
     else if (self->kind == VIEW)
-        done = of_itself(x, index, value);
+        done = PyType_IsSubtype(Py_TYPE(value), state.view) && of_itself(x, index, value);
     else if (!IS_ARRAY(value) || !IS_LEAF(VERSION_OF(x)) ||
              DTYPE((PyArrayObject *)value) != ((Leaf *)VERSION_OF(x))->dtype)
         return 0; /* (what NumPy converts is for Python to look at) */

@@ -86,21 +86,15 @@ reduction_value(PyObject *reduced)
     return value != NULL || PyErr_Occurred() ? value : computed_reduction(state.known, reduced);
 }
 
-/* The value of an operation that others hold, too: it keeps it where the rule of walking.c says so. (Which is asked before
-   it is computed, which its parts remember.) A new reference, or NULL. */
+/* The value of an operation that others hold, too: it keeps it, as it lies in memory now. A new reference, or NULL. */
 static PyObject *
 kept_value(Node *node, int depth, Quiet *quiet)
 {
-    int keep = is_worth_storing((PyObject *)node, NULL);
-    if (keep < 0)
-        return NULL;
     Py_INCREF(node);
     PyObject *value = value_of(node, depth, quiet);
-    Leaf *leaf = keep && value != NULL && !has_value(node) ? as_leaf(value, node->shape) : NULL; /* (others may have run) */
+    Leaf *leaf = value != NULL && !has_value(node) ? as_leaf(value, node->shape) : NULL; /* (others may have run) */
     if (leaf != NULL)
         settle(node, leaf);
-    else if (!keep && value != NULL)
-        node->evaluations++;
     Py_DECREF(node);
     return value;
 }

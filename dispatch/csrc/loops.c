@@ -382,6 +382,44 @@ run_steps(const Loop *loop, int n, const Part *parts, const Steps *steps, const 
     }
 }
 
+/* The axes of a matrix exchanged. */
+static Part
+exchanged(const Part *part)
+{
+    Part found = *part;
+    for (int d = 0; d < 2 && part->nd == 2; d++) {
+        found.dims[d] = part->dims[1 - d];
+        found.strides[d] = part->strides[1 - d];
+    }
+    return found;
+}
+
+/* An operation on matrices whose columns lie together, and numbers: so do those of the result, as NumPy's do. */
+static PyObject *
+looped_by_columns(const Loop *loop, int n, const Part *parts, const npy_intp *dims)
+{
+    Part across[3], whole, by_columns;
+    npy_intp lengths[] = {dims[1], dims[0]};
+    Steps steps;
+    for (int i = 0; i < n; i++) {
+        if (parts[i].nd && (parts[i].nd != 2 || !same_lengths(parts[i].dims, dims, 2)))
+            return NULL;
+        across[i] = exchanged(&parts[i]);
+    }
+    find_steps(loop, n, across, 2, lengths, &steps);
+    if (!steps.together && (!loop->exact || steps.columns))
+        return NULL;
+    PyArrayObject *out = (PyArrayObject *)PyArray_EMPTY(2, (npy_intp *)dims, loop->out->type_num, 1);
+    if (out == NULL || !resolve_index(Py_Ellipsis, out, &whole)) {
+        PyErr_Clear();
+        Py_XDECREF(out);
+        return NULL;
+    }
+    by_columns = exchanged(&whole);
+    run_steps(loop, n, across, &steps, &by_columns);
+    return (PyObject *)out;
+}
+
 PyObject *
 looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims)
 {
@@ -394,6 +432,8 @@ looped(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *dims)
     find_steps(loop, n, parts, nd, dims, &steps);
     /* (Other loops than of one operation may round what lies apart in other ways; and what runs down columns has NumPy's
        results do so.) */
+    if (nd == 2 && steps.columns && !steps.rows)
+        return looped_by_columns(loop, n, parts, dims);
     if (!steps.together && (!loop->exact || (steps.columns && !steps.rows)))
         return NULL;
     PyArrayObject *out = fresh(nd, dims, loop->out->type_num);

@@ -1,13 +1,12 @@
 """What tests of kernels for cards stand on: PTX, what NVIDIA's assembler says of it, runs of lowered text."""
 
-import importlib.util
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from lowered import Kernel
+
+from mirabelle.backends.cuda.modules import assembler
 
 
 def ptx(source, functions=None, capability=(8, 0)):
@@ -21,15 +20,6 @@ def ptx(source, functions=None, capability=(8, 0)):
         if type(e).__name__ == "NvvmSupportError":
             pytest.skip("needs NVVM")
         raise
-
-
-def assembler():
-    """Where ptxas is: in NVIDIA's wheels, beside the compiler, or in the path; None if nowhere."""
-    spec = importlib.util.find_spec("nvidia")
-    for root in spec.submodule_search_locations or () if spec else ():
-        for found in sorted(Path(root).glob("cu[0-9]*/bin/ptxas"), reverse=True):
-            return str(found)
-    return shutil.which("ptxas")
 
 
 def resources(text, directory, capability=(8, 0)):

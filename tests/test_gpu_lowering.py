@@ -15,6 +15,7 @@ from test_gpu_operations import ALL, COMPLEX_FUNCTIONS, ROUNDED, STEMS, applied,
 
 import mirabelle as mb
 from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.cuda.modules import assembler
 from mirabelle.backends.gpu import compiler, lowering, nvvm, operations
 from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.dispatch.ops import TABLE
@@ -201,34 +202,23 @@ def kernel_texts():
 
 @pytest.mark.parametrize("capability", [(7, 5), (8, 0), (9, 0), (10, 0)])
 def test_frames_become_machine_code_without_spills(capability, library, tmp_path):
-    assembler = _assembler()
+    tool = assembler()
     before = compiler.not_lowered.total()
     assert len(kernel_texts()) >= 8
     for source in kernel_texts():
         ptx, entry = compiler.ptx_of(source, {}, capability)
         assert f".entry {entry}(" in ptx
-        if assembler is None:
+        if tool is None:
             continue
         path = tmp_path / "kernel.ptx"
         path.write_text(ptx)
         target = f"-arch=sm_{capability[0]}{capability[1]}"
         done = subprocess.run(
-            [assembler, target, "-v", path, "-o", tmp_path / "kernel.cubin"], capture_output=True, text=True
+            [tool, target, "-v", path, "-o", tmp_path / "kernel.cubin"], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         assert set(re.findall(r"(\d+) bytes spill", done.stderr)) <= {"0"}, source.name
     assert compiler.not_lowered.total() == before
-
-
-def _assembler():
-    import importlib.util
-    from pathlib import Path
-
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for path in Path(folder).glob("*/bin/ptxas"):
-            return path
-    return None
 
 
 def test_products_are_contracted_only_if_asked(library):

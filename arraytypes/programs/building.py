@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ def builder(inner: Any, programs: list[Program], path: Path, options: dict[str, 
 @builder.method
 def _(inner: type[DenseArray], programs: list[Program], path: Path, options: dict[str, Any]) -> Library:
     raise TypeError(
-        f"Programs of {inner.__name__} cannot be built ahead of time: libraries are made of what runs on "
-        f"the host. "
-        "Compile the function for the host's arrays: `f.program(mb.adapt(mb.HostArray, x))`."
+        f"Programs of {inner.__name__} cannot be built ahead of time: libraries are made of what runs on the "
+        "host, or on one of NVIDIA's cards. Compile the function for the arrays of these: "
+        "`f.program(mb.adapt(mb.HostArray, x))`, `f.program(mb.adapt(mb.CuArray, x))`."
     )
 
 
@@ -62,6 +62,7 @@ def build(
     cpu: str = "native",
     blas: str = "numpy",
     sizes: Mapping[str, int] | None = None,
+    arch: str | Sequence[str] | None = None,
 ) -> Library:
     """Write programs as a library that C, Fortran and everything else can call, without Python.
 
@@ -150,6 +151,7 @@ def build(
         "cpu": cpu,
         "blas": blas,
         "sizes": sizes if sizes is None else dict(sizes),
+        "arch": arch,
     }
     return builder(programs[0].inner, list(programs), where, options)  # type: ignore[no-any-return]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.gpu import CuArray
+from mirabelle.arraytypes.programs.building import Library, builder
 from mirabelle.backends.gpu.cards import count_simulated, give_cards, simulated
 from mirabelle.dispatch.settings import settings
 
@@ -41,3 +43,11 @@ def _cards() -> int:
 
 
 give_cards(CuArray, _driver, _cards)
+
+
+@builder.method
+def _(inner: type[CuArray], programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
+    # (What builds libraries is seldom wanted.)
+    from mirabelle.backends.cuda.ahead.building import build
+
+    return build(inner, programs, path, options)

@@ -305,7 +305,7 @@ class _Blas:
         name = call.name
         found = self._functions.get(name)
         if found is None:
-            found = self._functions[name] = getattr(library, _named(name))
+            found = self._functions[name] = getattr(library, function_of(name))
         on_card = name[1:] in ON_CARD
         if on_card:
             self._checked(library.cublasSetPointerMode_v2(handle, 1))
@@ -317,7 +317,8 @@ class _Blas:
                 library.cublasSetPointerMode_v2(handle, 0)
 
 
-def _named(name: str) -> str:
+def function_of(name: str) -> str:
+    """What cuBLAS calls a function."""
     stem = name[0].upper() + name[1:]
     return f"cublas{stem}" if name.endswith("Batched") else f"cublas{stem}_v2"
 

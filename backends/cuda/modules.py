@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import re
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +22,35 @@ def load(driver: Any, source: KernelText, functions: dict[str, Any], contract: b
     """The function of a kernel on the current card."""
     from cupy.cuda import function
 
-    def depends_on() -> list[str]:
-        how = f"{contract} {source.threads} {driver.capability} {_WAIT}"
-        return ["cuda", source.text, *source.codes, how, *_versions()]
-
     def loaded(code: bytes, entry: str) -> Any:
         module = function.Module()
         module.load(code)
         return module.get_function(entry)
 
     def made() -> tuple[bytes, str]:
-        from mirabelle.backends.gpu.compiler import ptx_of
-
-        ptx, entry = ptx_of(source, functions, driver.capability, contract)
-        if driver.capability >= EARLY_FROM:
-            ptx = waiting(ptx)
+        ptx, entry = text_of(source, functions, driver.capability, contract)
         return linked(ptx, source.name, driver), entry
 
     key = (driver.index, source.text, source.codes, source.threads, contract, tuple(functions.values()))
     # (What a user's function reads from around it is not in the source.)
-    return kept(key, None if functions else depends_on, loaded, made)
+    parts = None if functions else functools.partial(depends_on, source, driver.capability, contract)
+    return kept(key, parts, loaded, made)
+
+
+def depends_on(source: KernelText, capability: tuple[int, int], contract: bool) -> list[str]:
+    """All that a card's code of a kernel depends on."""
+    how = f"{contract} {source.threads} {capability} {_WAIT}"
+    return ["cuda", source.text, *source.codes, how, *_versions()]
+
+
+def text_of(
+    source: KernelText, functions: dict[str, Any], capability: tuple[int, int], contract: bool
+) -> tuple[str, str]:
+    """A kernel as PTX for a generation of cards, and the name of its entry."""
+    from mirabelle.backends.gpu.compiler import ptx_of
+
+    ptx, entry = ptx_of(source, functions, capability, contract)
+    return (waiting(ptx) if capability >= EARLY_FROM else ptx), entry
 
 
 def waiting(ptx: str) -> str:
@@ -77,6 +90,36 @@ def linked(ptx: str, name: str, driver: Any) -> bytes:
             ) from e
 
 
+def assembled(ptx: str, capability: tuple[int, int]) -> bytes:
+    """PTX as the code of a generation of cards, where no card is: by nvJitLink, or by the toolkit's assembler."""
+    try:
+        return _linked_by_toolkit(ptx, capability)
+    except Exception:  # it is missing, or older than the compiler
+        tool = assembler()
+    if tool is None:
+        raise DeviceError(
+            "Code for cards is assembled by nvJitLink or ptxas, and neither is to be found. Install one, "
+            '`pip install "nvidia-nvjitlink"` or `pip install "nvidia-cuda-nvcc"`.'
+        )
+    with tempfile.TemporaryDirectory(prefix="mirabelle-ptx-") as folder:
+        (Path(folder) / "kernel.ptx").write_text(ptx)
+        arch = "-arch=sm_{}{}".format(*capability)
+        words = [tool, arch, "kernel.ptx", "-o", "kernel.cubin"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DeviceError(f"NVIDIA's assembler refuses a kernel: {done.stderr.strip()[:400]}")
+        return (Path(folder) / "kernel.cubin").read_bytes()
+
+
+def assembler() -> str | None:
+    """Where ptxas is: in NVIDIA's wheels, beside the compiler, or in the path; None if nowhere."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        for found in sorted(Path(root).glob("cu[0-9]*/bin/ptxas"), reverse=True):
+            return str(found)
+    return shutil.which("ptxas")
+
+
 def _linked_by_toolkit(ptx: str, capability: tuple[int, int]) -> bytes:
     from cuda.bindings import nvjitlink
 
@@ -105,8 +148,6 @@ def _versions() -> tuple[str, ...]:
 
 def _numba_cuda_version() -> str:
     """numba-cuda's version, without importing it."""
-    import importlib.util
-
     spec = importlib.util.find_spec("numba_cuda")
     if spec is None or spec.origin is None:
         return "none"

@@ -31,6 +31,12 @@ from mirabelle.dispatch.errors import DeviceError
 # How a parameter of each type is packed into 8 bytes.
 _FORMATS = {"f8": "d", "f4": "f4x", "u8": "Q"}
 
+
+def word_format(codes: tuple[str, ...]) -> str:
+    """How parameters of these types are packed."""
+    return "<" + "".join([_FORMATS.get(c, "q") for c in codes])
+
+
 # A launch, written out for a number of values: collecting them and spreading them out again takes as long as
 # all the rest that is not the driver's.
 _RUN = """
@@ -279,8 +285,8 @@ class CupyDriver(CupyStreams):
         fixed: tuple[int, ...],
     ) -> Launcher:
         moving = len(codes) - len(fixed)
-        pack = struct.Struct("<" + "".join(_FORMATS.get(c, "q") for c in codes[:moving])).pack_into
-        start = struct.pack("<" + "".join(_FORMATS.get(c, "q") for c in codes), *[0] * moving, *fixed)
+        pack = struct.Struct(word_format(codes[:moving])).pack_into
+        start = struct.pack(word_format(codes), *[0] * moving, *fixed)
         blocks: dict[int, tuple[Any, int, Any]] = {}
 
         def parameters() -> tuple[Any, int, Any]:

@@ -71,19 +71,14 @@ def packed(shape: tuple[int, ...], itemsize: int) -> Lying:
 class Call:
     """A call of cuBLAS, of which addresses alone are missing."""
 
-    __slots__ = ("_arguments", "_blas", "_function", "_handle", "_mode", "_numbers", "_places", "name")
+    __slots__ = ("_arguments", "_blas", "_function", "_handle", "_mode", "_places", "name", "said")
 
     def __init__(self, name: str, dtype: np.dtype, arguments: list[Any], operands: tuple[str, ...]) -> None:
         """`arguments` follow the handle; names of operands stand for addresses, arrays for numbers."""
-        cuda = _cuda()
-        self._blas = cuda.cublas
         self.name = PREFIX[dtype.char] + name
-        self._function = getattr(cuda.cublas, self.name)
-        self._handle = cuda.device.get_cublas_handle
-        # Where numbers are read, and results of inner products written: on the host, or on the card.
-        blas = self._blas
-        self._mode = blas.CUBLAS_POINTER_MODE_DEVICE if name in ON_CARD else blas.CUBLAS_POINTER_MODE_HOST
-        self._numbers = [x for x in arguments if isinstance(x, np.ndarray)]  # (addresses keep nothing alive)
+        # (CuPy is asked for with the first call.)
+        self._blas: Any = None
+        self.said = arguments  # (addresses keep nothing alive)
         self._arguments = [0, *[x.ctypes.data if isinstance(x, np.ndarray) else x for x in arguments]]
         self._places = [self._arguments.index(name) for name in operands]
 
@@ -97,6 +92,8 @@ class Call:
 
     def __call__(self, *addresses: int) -> None:
         """Do it on the current stream."""
+        if self._blas is None:
+            self._begin()
         arguments = self._arguments.copy()
         arguments[0] = handle = self._handle()
         for place, address in zip(self._places, addresses):  # noqa: B905 (one each, and it costs time)
@@ -111,6 +108,16 @@ class Call:
             self._function(*arguments)
         finally:
             blas.setPointerMode(handle, mode)
+
+    def _begin(self) -> None:
+        cuda = _cuda()
+        blas = cuda.cublas
+        self._function = getattr(blas, self.name)
+        self._handle = cuda.device.get_cublas_handle
+        # Where numbers are read, and results of inner products written: on the host, or on the card.
+        on_card = self.name[1:] in ON_CARD
+        self._mode = blas.CUBLAS_POINTER_MODE_DEVICE if on_card else blas.CUBLAS_POINTER_MODE_HOST
+        self._blas = blas
 
 
 def _cuda() -> Any:

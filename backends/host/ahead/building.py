@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,37 @@ from mirabelle.dispatch.settings import settings
 
 
 def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
-    """Write the library, its header and its module of Fortran; whole files or none."""
+    """A library of programs of the host."""
     name: str = options["name"]
-    version = importlib.metadata.version("mirabelle")
+    if options["arch"] is not None:
+        raise TypeError("arch is about cards, and these programs are the host's: `cpu='x86-64-v3'` is theirs.")
     tables = Tables(options["threads"] or max(settings.num_threads, 1), options["cpu"], linking.offered_loops())
-    several = len(programs) > 1
     functions = [
-        _function(f"{name}_{i + 1}" if several else name, program, options["sizes"])
-        for i, program in enumerate(programs)
+        _function(each, program, options["sizes"])
+        for each, program in zip(names(name, programs), programs, strict=True)
     ]
     if path.suffix == ".whl" and any(f.sized for f in functions):
         raise CannotBuild(
             "Wheels are for programs of fixed sizes: build the library by itself, `path='libf.so'`, or for "
             "the sizes of the program, `sizes={}`."
         )
+    return write(path, name, functions, tables, options["blas"])
+
+
+def names(name: str, programs: list[Any]) -> list[str]:
+    """What the functions of a library are called."""
+    return [f"{name}_{i + 1}" for i in range(len(programs))] if len(programs) > 1 else [name]
+
+
+def write(
+    path: Path, name: str, functions: Sequence[interface.Function], tables: Tables, blas: str = "none"
+) -> Library:
+    """Write the library, its header and its module of Fortran; whole files or none."""
+    version = importlib.metadata.version("mirabelle")
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, version)
     module = interface.fortran(name, functions)
-    library = numpyblas.to_link(options["blas"]) if tables.blas else None
+    library = numpyblas.to_link(blas) if tables.blas else None
     as_wheel = path.suffix == ".whl"
     with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
         work = Path(folder)
@@ -43,8 +57,8 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
             text,
             header,
             tables.objects,
-            bytes(tables.data),
-            sorted(tables.parts),
+            tables.binaries(),
+            tables.sources(),
             library,
             work,
             beside=as_wheel,

@@ -133,7 +133,9 @@ class SizedFunction(interface.Function):
             entries.append(entry)
         tables.parts.add("sizes.c")
         arguments = [
-            braced(f"'{x.letter}'", x.dtype.itemsize, len(x.shape), "NULL", 0, int(x.written))
+            braced(
+                f"'{x.letter}'", x.dtype.itemsize, self.alignment(x), len(x.shape), "NULL", 0, int(x.written)
+            )
             for x in self.arguments
         ]
         axes = [tables.integers(self.axes(k)) for k in range(self.n_arguments)]

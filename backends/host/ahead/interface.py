@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,16 @@ ERRORS = (
     ("DTYPE", "an array has elements of another type"),
     ("SHAPE", "an array has another shape"),
     ("STRIDES", "an array does not lie in C's order, one row after another"),
-    ("ALIGNMENT", "an array does not begin at a multiple of the size of its elements"),
+    ("ALIGNMENT", "an array does not begin at a multiple of its elements' size, or on a card of 16 bytes"),
     ("OVERLAP", "memory that is written to overlaps other memory that is given"),
     ("WORKSPACE", "the workspace is too small"),
     ("MEMORY", "there is no memory for a workspace"),
     ("REFUSED", "a function refused what it was given, or an index is out of range"),
+    ("CARD", "there is no card, no driver of NVIDIA's, or no context of it that is current"),
+    ("CODE", "the library has no code for this card"),
+    ("LIBRARY", "cuBLAS is not to be found"),
+    ("DRIVER", "the card's driver refused something: the function that ends in _said has the number"),
+    ("RECORDED", "the program looks at values, and there are none while its stream is recorded"),
 )
 _C = {
     "?": "bool", "b": "int8_t", "h": "int16_t", "i": "int32_t", "l": "int64_t", "B": "uint8_t", "H": "uint16_t",
@@ -42,6 +48,23 @@ _C_WORDS = frozenset((
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "threads", "typedef",
     "union", "unsigned", "void", "volatile", "while", "workspace", "workspace_bytes",
 ))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Calling:
+    """How functions of a library are called: what is the host's own, and is another's on a card."""
+
+    # The last parameter, in C, in Fortran, and as it is passed on; what the header says of it.
+    last: str = "int threads"
+    name: str = "threads"
+    fortran: str = "integer(c_int), value"
+    note: str = "`threads` is how many threads are used at most; 0 is as many as the library was built for."
+    # Types of the header, and further functions: what it declares, and what they are.
+    types: str = ""
+    declared: str = ""
+    defined: str = ""
+    # What finds a program for arrays that are described.
+    call: str = "rt_call("
 
 
 class Array:
@@ -72,6 +95,9 @@ class Function:
 
     # Is it for all sizes?
     sized = False
+    # Are arrays in a memory that is not the host's?
+    elsewhere = False
+    calling = Calling()
 
     def __init__(self, name: str, program: Any) -> None:
         self.name = name
@@ -129,7 +155,30 @@ class Function:
             kind = _C[x.letter]
             const = "" if x.written else "const "
             found.append(f"{kind} {x.name}" if x.by_value else f"{const}{kind} *{x.name}")
-        return ", ".join([*found, "void *workspace", "int64_t workspace_bytes", "int threads"])
+        return ", ".join([*found, "void *workspace", "int64_t workspace_bytes", self.calling.last])
+
+    def alignment(self, x: Array) -> int:
+        """Where an array may begin: at multiples of so many bytes."""
+        return min(x.dtype.itemsize, 8)
+
+    def arrays_table(self, tables: Tables) -> str:
+        """The arrays that it takes, as a table."""
+        return tables.array(
+            "const RtArray",
+            [
+                braced(
+                    f"'{x.letter}'", x.dtype.itemsize, self.alignment(x), len(x.shape),
+                    tables.integers(x.shape), int(np.prod(x.shape, dtype=np.int64)) * x.dtype.itemsize,
+                    int(x.written),
+                )
+                for x in self.arrays
+            ],
+        )  # fmt: skip
+
+    def cells(self) -> str:
+        """The addresses of what it is given, in C."""
+        given = [f"{'&' if x.by_value else ''}{x.name}" for x in self.arrays]
+        return ", ".join([f"(void *){x}" for x in given]) or "NULL"
 
     def described(self) -> list[str]:
         """What a reader wants to know of it, in lines."""
@@ -167,16 +216,7 @@ class Function:
         program, needed = tables.program(self.program.runner, self.copies)
         # (It begins a cache line.)
         self.workspace = needed + 63
-        arrays = tables.array(
-            "const RtArray",
-            [
-                braced(
-                    f"'{x.letter}'", x.dtype.itemsize, len(x.shape), tables.integers(x.shape),
-                    int(np.prod(x.shape, dtype=np.int64)) * x.dtype.itemsize, int(x.written),
-                )
-                for x in self.arrays
-            ],
-        )  # fmt: skip
+        arrays = self.arrays_table(tables)
         signature = tables.structure(
             "RtSignature",
             "signature",
@@ -186,10 +226,8 @@ class Function:
             len(self.results),
             tables.threads,
         )
-        given = [f"{'&' if x.by_value else ''}{x.name}" for x in self.arrays]
-        cells = ", ".join([f"(void *){x}" for x in given]) or "NULL"
         tables.lines.append(
-            f"PUBLIC int\n{self.name}({self.parameters()})\n{{\n    void *const given[] = {{{cells}}};\n"
+            f"PUBLIC int\n{self.name}({self.parameters()})\n{{\n    void *const given[] = {{{self.cells()}}};\n"
             f"    return rt_run(&{signature}, given, workspace, workspace_bytes, threads);\n}}"
         )
         return signature
@@ -197,7 +235,9 @@ class Function:
 
 def source(name: str, functions: Sequence[Function], tables: Tables) -> str:
     """The C of a library: tables, functions."""
+    calling = functions[0].calling
     found = [(f.sized, f.tables(tables)) for f in functions]
+    tables.finish()
     signatures, families = [[f"&{x}" for sized, x in found if sized is which] for which in (False, True)]
     with_families = f"static const RtFamily *const families[] = {{{', '.join(families)}}};" if families else ""
     # (Fixed signatures first: what is not found among them may be of any size.)
@@ -205,14 +245,14 @@ def source(name: str, functions: Sequence[Function], tables: Tables) -> str:
     loops = "\n".join([f"void LOOP_{x}(LOOP_ARGUMENTS);" for x in sorted(tables.loops)])
     kernels = "\n".join([f"int {x}(SIGNATURE);" for x in tables.objects])
     errors = ", ".join([f'"{text}"' for _, text in ERRORS])
+    how = {"call": calling.call, "last": calling.name, "n": len(signatures), "m": len(families)}
     body = unmarked("\n".join(tables.lines))
     return f"""/* Written by mirabelle: the tables of {name} (see runtime.h). */
 
 #include "{name}.h"
 #include "loops.h"
-#include "runtime.h"
 #include "sizes.h"
-
+{tables.includes}
 #include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -227,15 +267,15 @@ static const RtSignature *const signatures[] = {{{", ".join(signatures)}}};
 
 PUBLIC int
 {name}_call(const mirabelle_array *arguments, int n_arguments, const mirabelle_array *results, int n_results,
-    void *workspace, int64_t workspace_bytes, int threads)
+    void *workspace, int64_t workspace_bytes, {calling.last})
 {{
-    {call.format(n=len(signatures), m=len(families))}
+    {call.format(**how)}
 }}
 
 PUBLIC int64_t
 {name}_workspace(const mirabelle_array *arguments, int n_arguments)
 {{
-    {workspace.format(n=len(signatures), m=len(families))}
+    {workspace.format(**how)}
 }}
 
 PUBLIC const char *
@@ -244,12 +284,12 @@ PUBLIC const char *
     static const char *const texts[] = {{{errors}}};
     return code < 0 || code >= {len(ERRORS)} ? "there is no such code" : texts[code];
 }}
-"""
+{calling.defined.format(name=name)}"""
 
 
 _FIXED = (
-    """return rt_call(signatures, {n}, (const RtDescribed *)arguments, n_arguments,
-                   (const RtDescribed *)results, n_results, workspace, workspace_bytes, threads);""",
+    """return {call}signatures, {n}, (const RtDescribed *)arguments, n_arguments,
+                   (const RtDescribed *)results, n_results, workspace, workspace_bytes, {last});""",
     "return rt_workspace(signatures, {n}, (const RtDescribed *)arguments, n_arguments);",
 )
 _DISPATCH = (
@@ -292,6 +332,7 @@ typedef double _Complex mirabelle_c16;
 
 def header(name: str, functions: Sequence[Function], version: str) -> str:
     """The header of a library."""
+    calling = functions[0].calling
     errors = ",\n".join([f"    MIRABELLE_{word} = {i} /* {text} */" for i, (word, text) in enumerate(ERRORS)])
     guard = f"{name.upper()}_H"
     parts = []
@@ -307,7 +348,7 @@ def header(name: str, functions: Sequence[Function], version: str) -> str:
    All functions return MIRABELLE_OK, or why they did nothing: then nothing has been written. (After
    MIRABELLE_REFUSED results hold nothing of use.) `workspace` is memory for temporaries, which only the call
    uses: so calls with workspaces of their own may run at once. With NULL and 0 it is allocated for the call.
-   `threads` is how many threads are used at most; 0 is as many as the library was built for. */
+   {calling.note} */
 
 #ifndef {guard}
 #define {guard}
@@ -322,7 +363,7 @@ enum {{
 {errors}
 }};
 #endif
-
+{calling.types}
 #ifdef __cplusplus
 extern "C" {{
 #endif
@@ -330,11 +371,11 @@ extern "C" {{
 {declared}
 /* The program for such arguments, of those above; the workspace that it takes, or minus a code. */
 int {name}_call(const mirabelle_array *arguments, int n_arguments, const mirabelle_array *results,
-    int n_results, void *workspace, int64_t workspace_bytes, int threads);
+    int n_results, void *workspace, int64_t workspace_bytes, {calling.last});
 int64_t {name}_workspace(const mirabelle_array *arguments, int n_arguments);
 /* What a code says. */
 const char *{name}_message(int code);
-
+{calling.declared.format(name=name)}
 #ifdef __cplusplus
 }}
 #endif
@@ -354,11 +395,13 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
             kind = _FORTRAN[x.letter]
             if x.by_value:
                 lines.append(f"      {kind}, value :: {x.name}")
+            elif f.elsewhere:
+                lines.append(f"      type(c_ptr), value :: {x.name}")
             else:
                 # (What is the last index in C is the first in Fortran.)
                 shape = "*" if shown and f.sized and not x.argument else ", ".join(reversed(shown))
                 lines.append(f"      {kind}, intent({intent}) :: {x.name}{f'({shape})' if shape else ''}")
-        taken = ", &\n        ".join([*names, "workspace", "workspace_bytes", "threads"])
+        taken = ", &\n        ".join([*names, "workspace", "workspace_bytes", f.calling.name])
         declared = "\n".join(lines)
         parts.append(
             f'''    function {f.name}( &
@@ -368,7 +411,7 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
 {declared}
       type(c_ptr), value :: workspace
       integer(c_int64_t), value :: workspace_bytes
-      integer(c_int), value :: threads
+      {f.calling.fortran} :: {f.calling.name}
       integer(c_int) :: code
     end function {f.name}
 '''

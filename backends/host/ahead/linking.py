@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mirabelle.backends.host.numpyblas import Blas
@@ -47,6 +47,14 @@ def pool() -> Path:
     return Path(native.__file__).parent / "csrc"
 
 
+def host_sources(parts: Iterable[str]) -> list[Path]:
+    """The sources of a library of the host that needs these parts."""
+    return [
+        pool() / "pool.c",
+        *[HERE / p for p in ("runtime.c", "lists.c", "products.c", "memory.c", *sorted(parts))],
+    ]
+
+
 def called(words: Sequence[str], where: Path) -> str:
     """Call the compiler; returns what it prints."""
     done = subprocess.run([*compiler(), *words], cwd=where, capture_output=True, text=True, check=False)
@@ -79,31 +87,35 @@ def linked(
     text: str,
     header: str,
     objects: dict[str, bytes],
-    data: bytes,
-    parts: Sequence[str],
+    data: dict[str, bytes],
+    sources: Sequence[Path],
     library: Blas | None,
     work: Path,
     beside: bool = False,
 ) -> Path:
-    """The library, made in a folder. `parts` are the sources it needs beside the pool and the run time; with
-    `beside` it finds its BLAS where it lies itself."""
+    """The library, made in a folder of tables, kernels, data by their names, and `sources` that are the same in
+    all libraries; with `beside` it finds its BLAS where it lies itself."""
     (work / f"{name}.h").write_text(header)
     (work / f"{name}_tables.c").write_text(text)
-    (work / "data.bin").write_bytes(data)
-    (work / "data.s").write_text(
-        "    .section .rodata\n    .balign 64\n    .globl DATA\n    .hidden DATA\n"
-        'DATA:\n    .incbin "data.bin"\n    .byte 0\n'
-        '    .section .note.GNU-stack,"",%progbits\n'
-    )
+    made = []
+    for stem, content in data.items():
+        (work / f"{stem}.bin").write_bytes(content)
+        made.append(f"{stem}.s")
+        (work / made[-1]).write_text(
+            f"    .section .rodata\n    .balign 64\n    .globl {stem}\n    .hidden {stem}\n"
+            f'{stem}:\n    .incbin "{stem}.bin"\n    .byte 0\n'
+            '    .section .note.GNU-stack,"",%progbits\n'
+        )
     for kernel, code in objects.items():
         (work / f"{kernel}.o").write_bytes(code)
-    made = ["data.s", *[f"{kernel}.o" for kernel in objects]]
-    for path in (pool() / "pool.c", *[HERE / p for p in ("runtime.c", "products.c", "memory.c", *parts)]):
+    made += [f"{kernel}.o" for kernel in objects]
+    for path in sources:
         flags = library.flags() if library is not None and path.name in WITH_BLAS else []
         made.append(f"{path.stem}.part.o")
         (work / made[-1]).write_bytes(_part(path, tuple(flags)))
     tables = f"{name}_tables"
-    called([*_TABLES, f"-I{HERE}", f"-I{pool()}", f"-I{work}", "-c", f"{tables}.c", "-o", f"{tables}.o"], work)
+    folders = [f"-I{x}" for x in dict.fromkeys([HERE, pool(), work, *[p.parent for p in sources]])]
+    called([*_TABLES, *folders, "-c", f"{tables}.c", "-o", f"{tables}.o"], work)
     made.append(f"{tables}.o")
     out = work / f"lib{name}{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
     with_blas: list[str] = []
@@ -114,5 +126,19 @@ def linked(
             if path.is_absolute()
             else [f"-l{library.library}"]
         )
-    called(["-shared", "-Wl,-z,defs", "-o", str(out), *made, *with_blas, "-lm", "-lpthread"], work)
+    called(
+        [
+            "-shared",
+            "-Wl,-z,defs",
+            "-o",
+            str(out),
+            *made,
+            *with_blas,
+            "-Wl,--as-needed",
+            "-lm",
+            "-lpthread",
+            "-ldl",
+        ],
+        work,
+    )
     return out

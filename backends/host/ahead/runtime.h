@@ -1,5 +1,5 @@
 /* What a library that is built ahead of time consists of: tables, which tables.py writes, and what runs them
-   (runtime.c). All offsets are bytes, in the workspace that a caller gives; those of lists count from where the memory
+   (runtime.c, and lists.c on the host). All offsets are bytes, in the workspace that a caller gives; those of lists count from where the memory
    of lists begins there. */
 
 #ifndef MIRABELLE_RUNTIME_H
@@ -37,10 +37,24 @@ typedef struct {
 
 struct RtPlan;
 
-/* A run: the memory of plans, and that of lists. */
+struct RtPlace;
+
+/* A run: the memory of plans, and that of lists. On a card the addresses are that card's: what copies there (`place`;
+   NULL on the host), how far from where the host has them data lie (`shift`), what else card.c knows (`card`), and the
+   code of what the card refused (`failed`). */
 typedef struct {
     char *workspace, *own;
+    const struct RtPlace *place;
+    int64_t shift;
+    void *card;
+    int failed;
 } Run;
+
+/* Copies within a card, and to the host, which are there when it returns `to`. */
+typedef struct RtPlace {
+    void (*copy)(Run *run, char *to, const char *from, int64_t nbytes);
+    const char *(*fetch)(Run *run, char *to, const char *from, int64_t nbytes);
+} RtPlace;
 
 /* A matrix product: a stack of them, of these lengths. Strides are those of the stack, then of the matrices. */
 typedef struct {
@@ -143,12 +157,18 @@ enum {
     RT_OVERLAP,
     RT_WORKSPACE,
     RT_MEMORY,
-    RT_REFUSED
+    RT_REFUSED,
+    /* of cards */
+    RT_CARD,
+    RT_CODE,
+    RT_LIBRARY,
+    RT_DRIVER,
+    RT_RECORDED
 };
 
-/* An array that a program takes: NumPy's letter of its elements, how many bytes one has. */
+/* An array that a program takes: NumPy's letter of its elements, how many bytes one has, where it may begin. */
 typedef struct {
-    int64_t dtype, itemsize, rank;
+    int64_t dtype, itemsize, alignment, rank;
     const int64_t *shape;
     int64_t nbytes, written;
 } RtArray;
@@ -202,6 +222,11 @@ int rt_fits(const RtArray *wanted, const RtDescribed *x);
 /* Find the addresses of arguments that fit, and of results, which are looked at here: RT_OK, or what is wrong. */
 int rt_given(const RtArray *wanted, const RtDescribed *arguments, int n_arguments, const RtDescribed *results,
              int n_results, void **given);
+/* Go through a program's plan, with a workspace. */
+int rt_through(Run *run, const RtSignature *signature, void *const *given);
+/* The one of several programs that is for such arrays; NULL where there is none, and what is wrong. */
+const RtSignature *rt_found(const RtSignature *const *signatures, int64_t n, const RtDescribed *arguments,
+                            int n_arguments, int n_results, int *wrong);
 /* Run a program on arguments and room for results, given as their addresses. Nothing is written unless all of it can
    be used. */
 int rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_t workspace_bytes, int threads);

@@ -447,7 +447,7 @@ run_sized(const RtFamily *family, const RtSized *sized, void *const *given, void
     if (failed)
         return failed;
     void *own = NULL;
-    Run run = {(char *)workspace + -(uintptr_t)workspace % LINE, NULL};
+    Run run = {.workspace = (char *)workspace + -(uintptr_t)workspace % LINE};
     if (workspace == NULL && bytes) {
         if (posix_memalign(&own, LINE, (size_t)bytes))
             return RT_MEMORY;

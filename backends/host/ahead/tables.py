@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from mirabelle.arraytypes.programs.graph import Slot, c_strides
 from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.arraytypes.programs.running import in_c_order
 from mirabelle.arraytypes.programs.steps import CallStep, KernelStep, ProductStep, Ref, Step, Storage
+from mirabelle.arraytypes.programs.subgraphs import Subgraph
 from mirabelle.backends.host import kernels, runner
-from mirabelle.backends.host.ahead import jitted, routines
+from mirabelle.backends.host.ahead import jitted, linking, routines
 from mirabelle.backends.host.ahead.objects import NotPortable, kernel_object
 from mirabelle.backends.host.plans import HostPlan
 from mirabelle.backends.host.tasks import TaskList, staged
@@ -41,6 +43,9 @@ class Tables:
     has.
     """
 
+    # What the tables need beside the headers of the host.
+    includes = ""
+
     def __init__(self, threads: int, cpu: str, loops: frozenset[str]) -> None:
         self.threads = threads
         self.cpu = cpu
@@ -61,6 +66,8 @@ class Tables:
         # Of the program that is being written: its lists, the memory for them, the line of the step at hand.
         self.lists: list[str] = []
         self.own = 0
+        # Bytes that the program has besides, at the beginning of the memory of lists.
+        self.beside = 0
         self.line: Any = None
 
     # C
@@ -88,13 +95,16 @@ class Tables:
 
     def constant(self, view: np.ndarray) -> str:
         """Where data lie."""
+        return f"DATA + {self.data_at(view)}"
+
+    def data_at(self, view: np.ndarray) -> int:
         content = view.tobytes()
         at = self.known_data.get(content)
         if at is None:
             self.data += bytes(-len(self.data) % _LINE)
             at = self.known_data[content] = len(self.data)
             self.data += content
-        return f"DATA + {at}"
+        return at
 
     # Programs
 
@@ -103,8 +113,8 @@ class Tables:
     ) -> tuple[str, int]:
         """A program, and the bytes it works in; `copies` says which given memory each new result lies in (-1:
         none), and which results are copied to what is given afterwards."""
-        self.lists, self.own = [], 0
-        plan = ready(plan)
+        self.lists, self.own = [], self.beside
+        plan = self.ready(plan)
         top, end = self.plan(plan, 0)
         given, pairs = copies(plan)
         new_at = []
@@ -122,7 +132,7 @@ class Tables:
     def plan(self, plan: HostPlan, at: int) -> tuple[str, int]:
         """A plan whose memory begins there; and where it ends."""
         arena = at
-        at += rounded(plan.plan.arena_bytes)
+        at += rounded(self.begin(plan, arena))
         new = {s.number: i for i, s in enumerate(news(plan))}
         made_at = []
         for s in plan.made:
@@ -130,14 +140,11 @@ class Tables:
             at += 0 if s.number in new else rounded(s.nbytes)
         steps, end = [], at
         for segment in plan.segments or ():
-            if isinstance(segment, TaskList):
-                steps.append(braced("rt_tasks", f"&{self.tasks(segment)}"))
-                continue
-            kind, what, top = self.step(plan, segment, at)
+            found, top = self.segment(plan, segment, at)
             end = max(end, top)
-            steps.append(braced(kind, f"&{what}"))
+            steps += [braced(kind, f"&{what}") for kind, what in found]
         views: list[Any] = [s.node.view for s in plan.data]  # type: ignore[attr-defined]
-        data = [self.constant(np.asarray(in_c_order(HostArray, view))) for view in views]
+        data = [self.constant(self.contents(view)) for view in views]
         results = [plan.slots[s.number] for s in plan.plan.outputs]
         name = self.structure(
             "RtPlan", "plan", 1 + len(plan.slots), len(data), len(plan.inputs), len(plan.outputs), len(new),
@@ -145,6 +152,42 @@ class Tables:
             self.integers(made_at), self.array("const RtStep", steps), self.integers(results), arena,
         )  # fmt: skip
         return name, end
+
+    # What is the host's own
+
+    def finish(self) -> None:
+        """Write what all programs have in common: the tables of all are there."""
+
+    def binaries(self) -> dict[str, bytes]:
+        """What the library holds beside its code, by what C calls it."""
+        return {"DATA": bytes(self.data)}
+
+    def sources(self) -> list[Path]:
+        """The files of C that run it."""
+        return linking.host_sources(self.parts)
+
+    def ready(self, plan: Any) -> Any:
+        """A plan as it is written down."""
+        return ready(plan)
+
+    def within(self, graph: Subgraph, owned: dict[int, int] | None = None) -> Any:
+        """The plan of a graph within a graph."""
+        return self.ready(graph.runner(HostArray, owned if HostArray._runs_in_place else None))
+
+    def begin(self, plan: Any, arena: int) -> int:
+        """A plan is written whose own memory begins there: how many bytes that has."""
+        return int(plan.plan.arena_bytes)
+
+    def contents(self, view: Any) -> np.ndarray:
+        """Data of a plan."""
+        return np.asarray(in_c_order(HostArray, view))
+
+    def segment(self, plan: Any, segment: Any, at: int) -> tuple[list[tuple[str, str]], int]:
+        """Steps, each what runs it and its table; and where the memory they use from `at` on ends."""
+        if isinstance(segment, TaskList):
+            return [("rt_tasks", self.tasks(segment))], at
+        kind, what, end = self.step(plan, segment, at)
+        return [(kind, what)], end
 
     # Task lists
 
@@ -222,15 +265,20 @@ class Tables:
     def step(self, plan: HostPlan, step: Step, at: int) -> tuple[str, str, int]:
         """What a step is, its table, and where the memory it uses from `at` on ends."""
         self.line = next((n.line for n in step.nodes if n.line is not None), None)
-        if isinstance(step, ProductStep):
-            return "rt_product", self.product(plan, step), at
         if isinstance(step, CallStep):
             kind = step.call.kind
             if kind in ("while", "for"):
                 return "rt_loop", *self.repeated(plan, step, at)
             if kind == "cond":
                 return "rt_branch", *self.branched(plan, step, at)
-            if kind == "jit":
+        return self.routine(plan, step, at)
+
+    def routine(self, plan: Any, step: Step, at: int) -> tuple[str, str, int]:
+        """The same for what is no loop and no branch."""
+        if isinstance(step, ProductStep):
+            return "rt_product", self.product(plan, step), at
+        if isinstance(step, CallStep):
+            if step.call.kind == "jit":
                 return "rt_function", *self.function(plan, step, at)
             found = routines.routine(self, plan, step, at)
             if found is not None:
@@ -316,7 +364,7 @@ class Tables:
             else:
                 text = braced(-1, bound, 8, 0, "NULL", "NULL", -1)
             bounds.append(text)
-        body_plan = ready(loop.steps.runner(HostArray, loop.owned if HostArray._runs_in_place else None))
+        body_plan = self.within(loop.steps, loop.owned)
         # (A value may be passed on for so many trips before it is read.)
         ring = 2 + len(loop.passed)
         new_at, new_nbytes = [], []
@@ -327,7 +375,7 @@ class Tables:
         test, test_at = "NULL", at
         if loop.condition is not None:
             at += _LINE
-            name, end = self.plan(ready(loop.tests.runner(HostArray)), at)
+            name, end = self.plan(self.within(loop.tests), at)
             test = f"&{name}"
         else:
             end = at
@@ -348,7 +396,7 @@ class Tables:
         operands, at = self.refs(plan, [step.operands[s.number] for s in slots], at)
         plans, places, end = [], [], at
         for graph in (branches.if_true, branches.if_false):
-            inner = ready(graph.runner(HostArray))
+            inner = self.within(graph)
             new_at, top = [], at
             for storage in news(inner):
                 new_at.append(top)

@@ -1,0 +1,269 @@
+"""A plan of a card as tables of C (see card.h for what they mean)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
+from mirabelle.arraytypes.programs.steps import CallStep, FoldStep, ProductStep, Ref, Step, Storage
+from mirabelle.arraytypes.programs.subgraphs import Subgraph
+from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.cuda.ahead.code import Architecture, image
+from mirabelle.backends.cuda.ahead.driver import Kernel, Launched, family
+from mirabelle.backends.cuda.kernelgraph import function_of
+from mirabelle.backends.gpu.kernelgraphs import Launch
+from mirabelle.backends.gpu.lib_blas import ON_CARD
+from mirabelle.backends.gpu.plans import BLAS_BYTES, BlasLaunch, CardPlan, Together
+from mirabelle.backends.host.ahead import linking
+from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, rounded
+
+# So many numbers go to the card with one launch (card.h), and where they may begin.
+NUMBERS, APART = 8, 16
+# Where images of kernels begin.
+IMAGE = 64
+# The slot of data (whose address is the one of all data), and the one of a plan's own memory.
+DATA, ARENA = -1, 0
+
+
+class Laid:
+    """A plan of a card as tables see it: launches, the steps between them, and where everything lies.
+
+    Slots: the plan's own memory, data, inputs in order, results, what is made besides.
+    """
+
+    def __init__(self, plan: CardPlan) -> None:
+        self.card = plan
+        self.plan = plan.plan
+        self.data, self.inputs, self.outputs, self.made = plan.data, plan.inputs, plan.outputs, plan.made
+        self.segments = plan.segments
+        outside = [*self.data, *self.inputs, *self.outputs, *self.made]
+        self.slots = {s.number: 1 + i for i, s in enumerate(outside)}
+        # Where its own memory begins.
+        self.arena = 0
+
+    def place_at(self, memory: int, offset: int) -> tuple[int, int]:
+        room = self.card.rooms.get(memory)
+        return (self.slots[memory], offset) if room is None else (ARENA, room.offset + offset)
+
+    def place(self, ref: Ref) -> tuple[int, int]:
+        return self.place_at(*self.card.place_of(ref))
+
+
+class CardTables(Tables):
+    """The tables of several programs on a card."""
+
+    includes = (
+        '#include "card.h"\n'
+        'extern const unsigned char CODE[] __attribute__((visibility("hidden")));\n'
+        "static const RtCode code;\n"
+    )
+
+    def __init__(self, inner: Any, blas: bool, architectures: list[Architecture]) -> None:
+        super().__init__(1, "", frozenset())
+        self.architectures = architectures
+        self.images = bytearray()
+        # The type of the programs' arrays, and the one that plans are laid out for.
+        self.inner, self.family = inner, family(blas)
+        self.asked: dict[Kernel, int] = {}
+        # How many lists of launches there are; does the program at hand look at values?
+        self.count = 0
+        self.looks = False
+        # Copies that the step at hand needs, and whose plan it is.
+        self.before: list[Launch] = []
+        self.copied: dict[int, tuple[int, int]] = {}
+        self.number_of(self.family.driver().load(_numbers(), {}))
+
+    def number_of(self, kernel: Kernel) -> int:
+        return self.asked.setdefault(kernel, len(self.asked))
+
+    # What is a card's
+
+    def finish(self) -> None:
+        kernels = []
+        for kernel in self.asked:
+            rows, entries = [], set()
+            for a in self.architectures:
+                found, entry = image(kernel, a)
+                self.images += bytes(-len(self.images) % IMAGE)
+                major, minor = a.capability
+                rows.append(braced(10 * major + minor, int(a.is_text), int(a.early), len(self.images)))
+                self.images += found
+                entries.add(entry)
+            (entry,) = entries
+            kernels.append(braced(f'"{entry}"', self.array("const RtImage", rows)))
+        table = self.array("const RtKernel", kernels)
+        fields = table, len(kernels), len(self.architectures), "CODE", "DATA", len(self.data), self.count
+        self.lines.append(f"static const RtCode code = {braced(*fields)};")
+
+    def binaries(self) -> dict[str, bytes]:
+        return {**super().binaries(), "CODE": bytes(self.images)}
+
+    def sources(self) -> list[Path]:
+        return [linking.HERE / "runtime.c", Path(__file__).with_name("card.c")]
+
+    def ready(self, plan: Any) -> Any:
+        if not isinstance(plan, CardPlan):
+            raise CannotBuild(f"A program of {plan.inner.__name__} is not one of a card alone.")
+        if plan.inner is not self.family:
+            with as_they_were(plan.plan):
+                plan = plan_runner(self.family, plan.plan)
+        return Laid(plan)
+
+    def within(self, graph: Subgraph, owned: dict[int, int] | None = None) -> Any:
+        return self.ready(graph.runner(self.family, owned))
+
+    def begin(self, plan: Any, arena: int) -> int:
+        plan.arena = arena
+        return int(plan.card.static_bytes)
+
+    def contents(self, view: Any) -> np.ndarray:
+        found = self.inner._download(in_c_order(self.inner, view))
+        return np.ascontiguousarray(found)
+
+    def segment(self, plan: Any, segment: Any, at: int) -> tuple[list[tuple[str, str]], int]:
+        if isinstance(segment, Together):
+            return [("rt_launches", self.launches(plan, segment.launches, segment.after))], at
+        self.before = []
+        kind, what, end = self.step(plan, segment, at)
+        copies, self.before = self.before, []
+        steps = [(kind, what)]
+        if copies:
+            steps.insert(0, ("rt_launches", self.launches(plan, copies, [[] for _ in copies])))
+        return steps, end
+
+    def ref(self, plan: Any, ref: Ref, at: int) -> tuple[str, int]:
+        """As on the host; but what does not lie in C's order, or where vectors begin, is copied by a kernel
+        before."""
+        slot, offset = plan.place(ref)
+        if not ref.is_contiguous or offset % APART:
+            packed, at = at, at + rounded(ref.nbytes)
+            self.before.append(self.copy(plan, ref, packed - plan.arena))
+            slot, offset = ARENA, packed - plan.arena
+        shape, strides = self.integers(ref.shape), self.integers(c_strides(ref.shape, ref.dtype))
+        return braced(slot, offset, ref.dtype.itemsize, len(ref.shape), shape, strides, -1), at
+
+    def copy(self, plan: Any, ref: Ref, offset: int) -> Launch:
+        """The launch of a copy in C's order to a place in a plan's own memory."""
+        card: CardPlan = plan.card
+        room = card._besides(ref.nbytes)
+        card.rooms[room].offset = offset
+        dest = Storage(room, "temporary", ref.storage.node)
+        return card._copy(Ref(dest, 0, ref.shape, c_strides(ref.shape, ref.dtype), ref.dtype), ref)
+
+    def repeated(self, plan: Any, step: CallStep, at: int) -> tuple[str, int]:
+        loop = step.call.template[0][0]
+        self.looks |= loop.condition is not None or loop.trips is None
+        return super().repeated(plan, step, at)
+
+    def branched(self, plan: Any, step: CallStep, at: int) -> tuple[str, int]:
+        self.looks = True
+        return super().branched(plan, step, at)
+
+    def routine(self, plan: Any, step: Step, at: int) -> tuple[str, str, int]:
+        if isinstance(step, ProductStep):
+            a, b = step.operands
+            why = f"a product of {a.dtype.name}{list(a.shape)} and {b.dtype.name}{list(b.shape)}"
+            raise self.refused(f"{why} is a routine of CuPy's")
+        if isinstance(step, FoldStep):
+            raise self.refused(f"the reduction {step.name}() is a routine of CuPy's")
+        if isinstance(step, CallStep) and step.call.kind == "within":
+            raise self.refused("indices that are arguments are checked by Python before a kernel reads by them")
+        raise self.refused(f"{step.name}() is a routine of CuPy's, or of Python's")
+
+    # Launches
+
+    def launches(self, plan: Any, launches: list[Launch], after: list[list[int]]) -> str:
+        followers = [0] * len(launches)
+        for earlier in after:
+            for i in earlier:
+                followers[i] += 1
+        kernels = [isinstance(x.run, Launched) for x in launches]
+        cells, slots, most = [], set(), 0
+        for i, (x, earlier) in enumerate(zip(launches, after, strict=True)):
+            chained = len(earlier) == 1 and followers[earlier[0]] == 1 and kernels[i] and kernels[earlier[0]]
+            cell, used, n = self.launched(plan, x, earlier, chained)
+            cells.append(cell)
+            slots |= used
+            most = max(most, n)
+        number, self.count = self.count, self.count + 1
+        used_slots = sorted(slots - {DATA})
+        return self.structure(
+            "RtLaunches", "launches", self.array("const RtLaunch", cells), self.integers(used_slots), len(cells),
+            len(used_slots), number, most,
+        )  # fmt: skip
+
+    def launched(self, plan: Any, x: Launch, earlier: list[int], chained: bool) -> tuple[str, set[int], int]:
+        """A launch, the slots that it knows, and how many words it has."""
+        places = [plan.place_at(*operand) for operand in x.operands]
+        run = x.run
+        if isinstance(run, BlasLaunch):
+            return self.called(run.call, places, earlier)
+        if not isinstance(run, Launched):
+            raise self.refused("messages to other processes are sent by Python")
+        count = len(places)
+        values = run.words([0] * count + list(x.values[count:]))
+        patches = [(j, *place) for j, place in enumerate(places)]
+        sent = self.family.driver().memory.sent
+        for j, value in enumerate(values):
+            if j >= count and value in sent:
+                values[j] = 0
+                patches.append((j, DATA, self.data_at(sent[value])))
+        cell = braced(
+            self.number_of(run.kernel), braced(*run.grid), braced(*run.block), self.integers(values),
+            self.array("const RtPatch", [braced(*p) for p in patches]), len(values), len(patches),
+            self.integers(earlier), len(earlier), int(chained), "NULL", 0, braced(0, 0, 0),
+        )  # fmt: skip
+        return cell, {slot for _, slot, _ in patches}, len(values)
+
+    def called(self, call: Any, places: list[tuple[int, int]], earlier: list[int]) -> tuple[str, set[int], int]:
+        """A call of cuBLAS. The last of its places is memory to work in."""
+        *places, memory = places
+        operands = dict(zip("abc", places, strict=True))
+        words: list[Any] = []
+        patches = []
+        for j, x in enumerate(call.said):
+            if isinstance(x, str):
+                patches.append((j, *operands[x]))
+            words.append(
+                f"(int64_t)({self.constant(x)})"
+                if isinstance(x, np.ndarray)
+                else 0
+                if isinstance(x, str)
+                else x
+            )
+        cell = braced(
+            -1, braced(0, 0, 0), braced(0, 0, 0), self.integers(words),
+            self.array("const RtPatch", [braced(*p) for p in patches]), len(words), len(patches),
+            self.integers(earlier), len(earlier), 0, f'"{function_of(call.name)}"',
+            int(call.name[1:] in ON_CARD), braced(BLAS_BYTES, *memory),
+        )  # fmt: skip
+        return cell, {slot for slot, _ in (*places, memory)}, len(words)
+
+
+@contextlib.contextmanager
+def as_they_were(plan: Any) -> Iterator[None]:
+    """A plan is laid out anew, and what its first layout said of it stays."""
+    before = plan.arena_bytes, plan.peak_bytes, [s.offset for s in plan.storages]
+    try:
+        yield
+    finally:
+        plan.arena_bytes, plan.peak_bytes, offsets = before
+        for s, offset in zip(plan.storages, offsets, strict=True):
+            s.offset = offset
+
+
+def _numbers() -> KernelText:
+    """A kernel that puts numbers where other kernels read them."""
+    names = [f"n{i}" for i in range(NUMBERS)]
+    stores = "\n".join([f"    store_u8(out, {i * APART // 8}, {name})" for i, name in enumerate(names)])
+    text = f"def numbers(out, {', '.join(names)}):\n{stores}\n"
+    return KernelText(text, "numbers", ("i8", *["u8"] * NUMBERS))
+
+
+__all__ = ["APART", "CardTables", "Laid"]

@@ -39,6 +39,14 @@ def main(words: list[str]) -> int:
     parser.add_argument("--threads", type=int, help="how many threads it may use")
     parser.add_argument("--cpu", default="native", help="the processor, as LLVM calls it; default: this one")
     parser.add_argument("--blas", default="numpy", help="numpy, none, or the name or path of a library")
+    parser.add_argument(
+        "--array", default="HostArray", choices=("HostArray", "CuArray"),
+        help="the type of arrays: with CuArray a library for cards (MIRABELLE_CUDA=simulated if none is here)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--arch", action="append", metavar="sm_90",
+        help="the cards it is for: sm_90 is code of theirs, compute_90 text for these and later ones",
+    )  # fmt: skip
     given = parser.parse_args(words)
     import mirabelle as mb
 
@@ -51,13 +59,13 @@ def main(words: list[str]) -> int:
         for text in texts:
             shown, lengths = any_lengths(text, sizes)
             sizes.update(lengths)
-            args, named = signature(shown)
+            args, named = signature(shown, getattr(mb, given.array))
             programs.append((for_any(compiled) if lengths else compiled).program(*args, **named))
         out = given.out or f"lib{given.name or getattr(compiled, '__name__', 'program')}.so"
         library = mb.compiling.build(
             *programs, path=out, name=given.name,
             threads=given.threads, cpu=given.cpu, blas=given.blas,
-            sizes=sizes or None,
+            sizes=sizes or None, arch=given.arch,
         )  # fmt: skip
     except (TypeError, ValueError, RuntimeError, OSError) as e:
         print(e, file=sys.stderr)
@@ -145,8 +153,8 @@ def _with_lengths(text: str, lengths: dict[str, str]) -> str:
     return re.sub(r"\[[^\]]*\]", numbered, text)
 
 
-def signature(text: str) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments as a text describes them.
+def signature(text: str, array: Any = None) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments as a text describes them; arrays are the host's, or of another type.
 
     >>> args, named = signature("f8[3,2], i4, 2, n=5")
     >>> [(x.shape, x.dtype.name) for x in args[:2]], args[2:], named
@@ -174,7 +182,7 @@ def signature(text: str) -> tuple[list[Any], dict[str, Any]]:
             except TypeError:
                 raise ValueError(f"{found[2]!r} is no dtype: f8, f4, i8, c16, ...") from None
             shape = tuple([int(n) for n in (found[3] or "").split(",") if n.strip()])
-            value = mb.HostArray(np.zeros(shape, dtype))
+            value = (array or mb.HostArray)(np.zeros(shape, dtype))
         at = found.end()
         if found[1]:
             named[found[1]] = value

@@ -1,7 +1,7 @@
-"""Libraries for cards where there is no card: the driver is `fakecuda.c`, and kernels are those of the simulated card.
+"""Libraries for cards where there is no card: the driver is `fakecuda.c`, kernels are the simulated card's.
 
-`main()` is for a process of its own, in which what is called libcuda.so.1 is the fake one: it builds libraries of
-programs, calls them, and prints how their results differ from the programs'.
+`main()` is for a process of its own, in which what is called libcuda.so.1 is the fake one: it builds libraries
+of programs, calls them, and prints how their results differ from the programs'.
 """
 
 from __future__ import annotations
@@ -301,3 +301,109 @@ def main(only=()):
     with tempfile.TemporaryDirectory() as folder:
         fake = Fake(folder)
         print(json.dumps({name: differences(name, fake, folder) for name in only or CASES}, default=str))
+
+
+def mistakes():
+    """What each mistake gives: the codes by name, and what has been written or launched all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        fake = Fake(folder)
+        arrays = [R.random(9), 0.1, R.random(6).astype("f4")]
+        program, other = program_of(mixed, arrays), program_of(branch, [R.random((4, 5)), 3.0])
+        libraries = [
+            mb.compiling.build(p, path=Path(folder) / f"lib{name}.so", name=name, arch=arch)
+            for p, name, arch in ((program, "f", "sm_80,sm_90"), (other, "g", "sm_90,compute_90"))
+        ]
+        f, g = Loaded(libraries[0], program, "f"), Loaded(libraries[1], other, "g")
+        needed = libraries[0].workspace[0]
+        given, results = on_card(arrays), f.results()
+        before = [CuArray._download(view_of(x)) for x in (*given, *results)]
+        room = mb.CuArray(np.zeros(needed + 64, np.uint8))
+        stream = ctypes.c_void_p()
+        found = {}
+
+        def call(name, *changes, workspace=None, size=0, function=f.dll.f, stream=None):
+            cells = f.cells(given, results)
+            for k, cell in changes:
+                cells[k] = cell
+            found[name] = function(*cells, workspace, ctypes.c_int64(size), stream)
+
+        at = address(given[0])
+        call("null", (0, None))
+        call("null result", (3, None))
+        call("null workspace", size=100)
+        call("alignment", (0, ctypes.c_void_p(at + 8)))
+        call("overlap", (4, ctypes.c_void_p(at + 16)))
+        call("workspace", workspace=ctypes.c_void_p(address(room)), size=needed - 64)
+        call("workspace overlaps", workspace=ctypes.c_void_p(at), size=1 << 20)
+        found["null graphs"] = f.dll.f_graph(None, *f.cells(given, results), None, ctypes.c_int64(0), None)
+        fake.dll.fake_state(0, 90)
+        call("no context")
+        for capability in (70, 86, 75, 100):
+            fake.dll.fake_state(1, capability)
+            found[f"code on {capability}"] = f.dll.f_load()
+            f.dll.f_unload()
+        fake.dll.fake_state(1, 90)
+        for name in ("cuModuleLoadData", "cuMemAlloc", "cuLaunchKernel"):
+            fake.dll.fake_fail(name.encode())
+            call(name)
+            found[f"{name} said"] = f.dll.f_said()
+            f.dll.f_unload()
+        fake.dll.fake_fail(b"")
+        after = [CuArray._download(view_of(x)) for x in (*given, *results)]
+        found["written"] = [
+            k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a.tobytes() != b.tobytes()
+        ]
+        found["launches"] = fake.count("launches")
+        fake.dll.cuStreamCreate(ctypes.byref(stream), 0)
+        # A stream that is recorded has the launches later, and what looks at values is refused.
+        fake.dll.cuStreamBeginCapture_v2(stream, 0)
+        call("recorded", workspace=ctypes.c_void_p(address(room)), size=room.nbytes, stream=stream)
+        others = [mb.CuArray(np.array(x)) for x in (R.random((4, 5)), 3.0)]
+        found["recorded branch"] = g(others, g.results(), stream=stream)
+        found["recorded launches"] = fake.count("launches")
+        graph, run = ctypes.c_void_p(), ctypes.c_void_p()
+        fake.dll.cuStreamEndCapture(stream, ctypes.byref(graph))
+        fake.dll.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_ulonglong(0))
+        found["run"] = fake.dll.cuGraphLaunch(run, None)
+        wanted = program.runner.run([view_of(x) for x in on_card(arrays)])
+        found["same"] = all(
+            CuArray._download(view_of(x)).tobytes() == CuArray._download(y).tobytes()
+            for x, y in zip((*results, given[0], given[2]), wanted, strict=True)
+        )
+        shapes = [np.zeros(9), np.zeros(()), np.zeros(6, "f4")]
+        keep = []
+        for name, arguments in {
+            "count": shapes[:2],
+            "dtype": [*shapes[:2], np.zeros(6)],
+            "shape": [*shapes[:2], np.zeros(7, "f4")],
+        }.items():
+            arguments = described(arguments, keep), len(arguments)
+            found[f"described {name}"] = f.dll.f_call(*arguments, None, 0, None, ctypes.c_int64(0), None)
+        found["loops"] = turned(fake, folder)
+        print(json.dumps(found))
+
+
+def turned(fake, folder):
+    """How many graphs run a loop of 100 trips, and of as many as an argument says."""
+
+    def diffusion(u, n):
+        def body(i, u):
+            u[1:-1] = 0.5 * u[1:-1] + 0.25 * (u[2:] + u[:-2])
+            return u
+
+        return mb.fori_loop(0, 100, lambda i, u: u * 0.5 + 1.0, u), mb.fori_loop(0, n, body, u * 1.0)
+
+    arrays = [R.random(12), np.array(37)]
+    program = program_of(diffusion, arrays)
+    library = mb.compiling.build(program, path=Path(folder) / "libloops.so", name="loops")
+    call, graphs, counts = Loaded(library, program, "loops"), ctypes.c_void_p(), []
+    wanted = program.runner.run([view_of(x) for x in on_card(arrays)])
+    for options in ({"graphs": graphs}, {}):
+        fake.dll.fake_forget()
+        given, results = on_card(arrays), call.results()
+        code = call(given, results, **options)
+        same = [CuArray._download(view_of(x)).tobytes() for x in results] == [
+            CuArray._download(y).tobytes() for y in wanted
+        ]
+        counts.append([code, same, fake.count("runs"), fake.count("launches")])
+    return counts

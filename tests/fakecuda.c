@@ -1,5 +1,5 @@
 /* A driver of NVIDIA's cards and a cuBLAS that are none, for libraries built ahead of time (aheadcards.py). Memory is
-   the host's. Launches are handed to who has hooked in (images of kernels are then "fake NUMBER WORDS"), or only counted.
+   the host's. Launches are handed to who has hooked in (images of kernels are "fake NUMBER WORDS"), or only counted.
    Graphs are run in an order that their edges allow, and not the one in which they were made. */
 
 #include <stdarg.h>
@@ -52,7 +52,8 @@ static struct {
 /* What there is: a context (or none), the card's capability; what was done; the function that fails (after so many). */
 static int has_context = 1, capability = 90;
 static int64_t counts[8];
-static const char *const counted[] = {"launches", "graphs", "told", "runs", "copies", "fetches", "loads", "allocations"};
+static const char *const counted[] = {"launches", "graphs", "told", "runs", "copies", "fetches", "loads",
+                                      "allocations"};
 static char failing[64];
 
 void
@@ -160,6 +161,8 @@ fill(Task *task, Handle function, const unsigned *grid, const unsigned *block, v
 }
 
 int cuInit(unsigned flags) { return (int)flags; }
+int cuDevicePrimaryCtxRetain(Handle *context, int device) { *context = &has_context; return device; }
+int cuCtxSetCurrent(Handle context) { has_context = context != NULL; return 0; }
 int cuCtxGetCurrent(Handle *context) { *context = has_context ? &has_context : NULL; return 0; }
 int cuCtxGetId(Handle context, unsigned long long *id) { *id = context == &has_context ? 7 : 0; return 0; }
 int cuCtxGetDevice(int *device) { *device = 0; return 0; }
@@ -442,7 +445,8 @@ blas(void (*call)(const int64_t *), int n, va_list words)
 static void
 one_gemm(const int64_t *w)
 {
-    const int64_t stack[17] = {w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], 0, w[8], w[9], 0, w[10], w[11], w[12], 0, 1};
+    const int64_t stack[17] = {w[0], w[1], w[2], w[3],  w[4],  w[5],  w[6], w[7], 0,
+                               w[8], w[9], 0,    w[10], w[11], w[12], 0,    1};
     gemm(stack);
 }
 

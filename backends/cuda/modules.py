@@ -91,7 +91,7 @@ def linked(ptx: str, name: str, driver: Any) -> bytes:
 
 
 def assembled(ptx: str, capability: tuple[int, int]) -> bytes:
-    """PTX as the code of a generation of cards, where no card is: by nvJitLink, or by the toolkit's assembler."""
+    """PTX as the code of a generation of cards, without one: by nvJitLink, or by the toolkit's assembler."""
     try:
         return _linked_by_toolkit(ptx, capability)
     except Exception:  # it is missing, or older than the compiler

@@ -92,6 +92,8 @@ class CardPlan(StepByStep):
         self.segments = self._segments(events)
         slots = [*self.inputs, *self.outputs, *self.made]
         self.slots = {s.number: i for i, s in enumerate(slots)}
+        # Where each result is: among what is given and new, or what is always there.
+        self.order = [self.slots.get(s.number, -1) for s in plan.outputs]
 
     # From steps to launches
 
@@ -375,8 +377,6 @@ class CardPlan(StepByStep):
         self.only = None
         if len(self.segments) == 1 and isinstance(self.segments[0], Together) and not self.made:
             self.only = self.segments[0]
-        # Where each result is: among what is given and new, or what is always there.
-        self.order = [self.slots.get(s.number, -1) for s in self.plan.outputs]
         count = len(self.inputs)
         self.in_order = self.order == list(range(count, count + len(self.outputs)))
         self.memory = memory

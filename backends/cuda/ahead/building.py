@@ -36,6 +36,6 @@ def _check(programs: list[Any], path: Path, options: dict[str, Any]) -> None:
             raise TypeError(f"{word} is about processors, and these programs are a card's: leave it out.")
     if options["blas"] not in ("numpy", "none"):
         raise ValueError(
-            f"blas is 'none' for a library that needs no cuBLAS, and was {options['blas']!r}: cuBLAS is found when "
-            "a program is run."
+            f"blas is 'none' for a library that needs no cuBLAS, and was {options['blas']!r}: cuBLAS is found "
+            "when a program is run."
         )

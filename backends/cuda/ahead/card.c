@@ -128,7 +128,8 @@ look(void)
 static int
 refused(Status status)
 {
-    last_said = status;
+    if (status)
+        last_said = status;
     return status != 0;
 }
 
@@ -601,6 +602,29 @@ rt_launches(Run *run, const void *what, char **slots)
     const RtLaunches *list = what;
     Card *card = run->card;
     return fail(run, card->graphs ? by_graph(run, list, slots) : one_by_one(run, list, slots));
+}
+
+/* (Launches by themselves are the same for each trip.) */
+int64_t
+rt_rounds(Run *run, const void *what, const RtPlan *body, char **state, int64_t trips)
+{
+    const RtRounds *rounds = what;
+    Card *card = run->card;
+    if (card->graphs == NULL)
+        return 0;
+    char **slots = alloca(sizeof(char *) * (size_t)(1 + body->n_data + rounds->n_operands + rounds->n_further)),
+         **at = slots;
+    *at++ = run->workspace + body->arena_at;
+    for (int64_t i = 0; i < body->n_data; i++)
+        *at++ = (char *)body->data[i] + run->shift;
+    for (int64_t i = 0; i < rounds->n_operands; i++)
+        *at++ = state[i];
+    for (int64_t i = 0; i < rounds->n_further; i++)
+        *at++ = run->workspace + rounds->further_at[i];
+    int64_t done = 0;
+    while (trips - done >= rounds->trips && !rt_launches(run, &rounds->launches, slots))
+        done += rounds->trips;
+    return done;
 }
 
 /* Programs */

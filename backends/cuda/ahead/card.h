@@ -49,6 +49,14 @@ typedef struct {
     int64_t n_launches, n_slots, number, n_words;
 } RtLaunches;
 
+/* So many trips of a loop as one list of launches. Its slots are those of the loop's body up to data, what is carried and
+   read, and further memories in the workspace. */
+typedef struct {
+    RtLaunches launches;
+    int64_t trips, n_operands, n_further;
+    const int64_t *further_at;
+} RtRounds;
+
 /* Numbers that are given by value: which argument, and where in the workspace it goes. */
 typedef struct {
     int64_t argument, at;
@@ -65,6 +73,7 @@ typedef struct {
 enum { RT_NUMBERS = 8 };
 
 int rt_launches(Run *run, const void *what, char **slots);
+int64_t rt_rounds(Run *run, const void *rounds, const RtPlan *body, char **state, int64_t trips);
 
 /* Run a program by its launches; or, if there is somewhere to keep them, by graphs. */
 int rt_card_run(const RtCode *code, const RtCardProgram *program, void *const *given, void *workspace,
@@ -76,7 +85,7 @@ int rt_card_call(const RtCode *code, const RtSignature *const *signatures, int64
 int rt_card_load(const RtCode *code);
 int rt_card_unload(void);
 int rt_card_forget(void *graphs);
-/* What the driver said last, in this thread. */
+/* What the driver (or cuBLAS) refused last, in this thread. */
 int rt_card_said(void);
 
 #endif

@@ -40,8 +40,8 @@ def architectures(said: str | Sequence[str] | None, here: tuple[int, int]) -> li
         known = _WORD.match(word)
         if known is None:
             raise ValueError(
-                f"arch says for which cards a library is, and was {word!r}: `arch='sm_90'` is code for cards of "
-                "compute capability 9.0, `arch='compute_90'` is text that the driver compiles for these and "
+                f"arch says for which cards a library is, and was {word!r}: `arch='sm_90'` is code for cards "
+                "of compute capability 9.0, `arch='compute_90'` is text that the driver compiles for these and "
                 "later ones, and `arch=['sm_80', 'sm_90']` is several."
             )
         kind, major, minor = known.groups()

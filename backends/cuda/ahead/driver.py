@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-
 from mirabelle.arraytypes.gpu import CuArray, add_family
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.cupydriver import word_format

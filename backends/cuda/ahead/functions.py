@@ -14,12 +14,12 @@ struct CUstream_st;
 typedef struct mirabelle_graphs mirabelle_graphs;
 """
 
-_DECLARED = """/* Have code and data on the card of the current context now, and not with the first call; give them up. */
+_DECLARED = """/* Have code and data on the current context's card before the first call; or give them up. */
 int {name}_load(void);
 int {name}_unload(void);
 /* Give up graphs that are kept (of functions that end in _graph). */
 int {name}_forget(mirabelle_graphs *graphs);
-/* What the driver said last, in this thread: a CUresult. */
+/* What the driver or cuBLAS refused last, in this thread: a CUresult, or a status of cuBLAS. */
 int {name}_said(void);
 """
 
@@ -53,11 +53,11 @@ CALLING = Calling(
     last="struct CUstream_st *stream",
     name="stream",
     fortran="type(c_ptr), value",
-    note="""Arrays and workspaces are in the memory of the card whose context is current; numbers are given by value.
-   Work goes to `stream`, in order, and may not be done when a function returns. Streams may be recorded; but for
-   programs that look at values (loops with a condition, branches), which wait for them.
+    note="""Arrays and workspaces are in the memory of the card whose context is current; numbers are given by
+   value. Work goes to `stream`, in order, and may not be done when a function returns. Streams may be recorded;
+   but for programs that look at values (loops with a condition, branches), which wait for them.
    Functions that end in _graph launch graphs, which they keep in `*graphs` (NULL before the first call) for the
-   next call with the same addresses; one thread at a time. Their workspace, if none is given, is kept with them.""",
+   next call with the same addresses; one thread at a time. Without a workspace one is kept there, too.""",
     types=_TYPES,
     declared=_DECLARED,
     defined=_DEFINED,
@@ -92,15 +92,14 @@ class CardFunction(Function):
             "RtCardProgram", "signature", signature, tables.array("const RtNumber", places), len(numbers),
             int(tables.looks),
         )  # fmt: skip
-        for word, first, kept in (
-            ("", "", "NULL"),
-            ("_graph", "mirabelle_graphs **graphs, ", "(void **)graphs"),
-        ):
+        ways = ("", "", "NULL"), ("_graph", "mirabelle_graphs **graphs, ", "(void **)graphs")
+        for word, first, kept in ways:
             checked = "    if (graphs == NULL)\n        return RT_NULL;\n" if first else ""
             tables.lines.append(
                 f"PUBLIC int\n{self.name}{word}({first}{self.parameters()})\n{{\n"
                 f"    void *const given[] = {{{self.cells()}}};\n{checked}"
-                f"    return rt_card_run(&code, &{made}, given, workspace, workspace_bytes, stream, {kept});\n}}"
+                f"    return rt_card_run(&code, &{made}, given, workspace, workspace_bytes, stream, {kept});\n"
+                "}"
             )
         return f"{made}.signature"
 

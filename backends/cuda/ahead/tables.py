@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.programs.errors import shown_line
 from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.loops import Loop
 from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
 from mirabelle.arraytypes.programs.steps import CallStep, FoldStep, ProductStep, Ref, Step, Storage
 from mirabelle.arraytypes.programs.subgraphs import Subgraph
@@ -17,8 +20,9 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.cuda.ahead.code import Architecture, image
 from mirabelle.backends.cuda.ahead.driver import Kernel, Launched, family
 from mirabelle.backends.cuda.kernelgraph import function_of
-from mirabelle.backends.gpu.kernelgraphs import Launch
+from mirabelle.backends.gpu.kernelgraphs import Launch, dependencies
 from mirabelle.backends.gpu.lib_blas import ON_CARD
+from mirabelle.backends.gpu.loops import LONGEST, MEMORIES, Turns, rounds_for
 from mirabelle.backends.gpu.plans import BLAS_BYTES, BlasLaunch, CardPlan, Together
 from mirabelle.backends.host.ahead import linking
 from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, rounded
@@ -27,6 +31,8 @@ from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, ro
 NUMBERS, APART = 8, 16
 # Where images of kernels begin.
 IMAGE = 64
+# Of a loop whose number of trips is an argument so many rounds are one graph.
+FEW = 16
 # The slot of data (whose address is the one of all data), and the one of a plan's own memory.
 DATA, ARENA = -1, 0
 
@@ -53,6 +59,21 @@ class Laid:
 
     def place(self, ref: Ref) -> tuple[int, int]:
         return self.place_at(*self.card.place_of(ref))
+
+    def turning(self) -> Laid:
+        """The same where launches are in the memories of a loop, which are slots after data."""
+        made = Laid(self.card)
+        made.slots = _Turning({s.number: 1 + i for i, s in enumerate(self.data)}, 1 + len(self.data) - MEMORIES)
+        return made
+
+
+class _Turning(dict[int, int]):
+    def __init__(self, known: dict[int, int], shift: int) -> None:
+        super().__init__(known)
+        self.shift = shift
+
+    def __missing__(self, memory: int) -> int:
+        return memory + self.shift
 
 
 class CardTables(Tables):
@@ -161,9 +182,40 @@ class CardTables(Tables):
         self.looks |= loop.condition is not None or loop.trips is None
         return super().repeated(plan, step, at)
 
+    def rounds(self, loop: Loop, body: Any, n_operands: int, at: int) -> tuple[str, str, int]:
+        card: CardPlan = body.card
+        only = len(card.segments) == 1 and isinstance(card.segments[0], Together) and not card.made
+        if loop.condition is not None or not only:
+            return "NULL", "NULL", at
+        turns = Turns(card, len(loop.outputs), loop.passed)
+        period, most = len(turns.trips), LONGEST // max(1, len(turns.trips) * len(card.segments[0].launches))
+        wanted = FEW if loop.trips is None else loop.trips // max(period, 1)
+        times = rounds_for(wanted, most) if loop.trips is not None else min(wanted, most)
+        if not turns.works or times * period < 2:
+            return "NULL", "NULL", at
+        launches = turns.launches(card, times)
+        after = dependencies([(x.reads, x.writes) for x in launches])[0]
+        places = []
+        for shape, dtype in turns.further:
+            places.append(at)
+            at += rounded(math.prod(shape) * dtype.itemsize)
+        made = self.structure(
+            "RtRounds", "rounds", self.launch_list(body.turning(), launches, after), times * period,
+            n_operands, len(places), self.integers(places),
+        )  # fmt: skip
+        return "rt_rounds", f"&{made}", at
+
     def branched(self, plan: Any, step: CallStep, at: int) -> tuple[str, int]:
         self.looks = True
         return super().branched(plan, step, at)
+
+    def refused(self, why: str) -> CannotBuild:
+        where = "" if self.line is None else f" in {shown_line(self.line)}"
+        return CannotBuild(
+            f"The program cannot be built ahead of time: {why}{where}. Compute that outside of the compiled "
+            "function, or write it with what has kernels (arithmetic, reductions, gathers by constant indices, "
+            "@mb.kernel), with products of matrices, mb.while_loop, mb.fori_loop and mb.cond."
+        )
 
     def routine(self, plan: Any, step: Step, at: int) -> tuple[str, str, int]:
         if isinstance(step, ProductStep):
@@ -173,12 +225,17 @@ class CardTables(Tables):
         if isinstance(step, FoldStep):
             raise self.refused(f"the reduction {step.name}() is a routine of CuPy's")
         if isinstance(step, CallStep) and step.call.kind == "within":
-            raise self.refused("indices that are arguments are checked by Python before a kernel reads by them")
+            raise self.refused("indices that are arguments are checked by Python before kernels read by them")
         raise self.refused(f"{step.name}() is a routine of CuPy's, or of Python's")
 
     # Launches
 
     def launches(self, plan: Any, launches: list[Launch], after: list[list[int]]) -> str:
+        number = self.name("launches")
+        self.lines.append(f"static const RtLaunches {number} = {self.launch_list(plan, launches, after)};")
+        return number
+
+    def launch_list(self, plan: Any, launches: list[Launch], after: list[list[int]]) -> str:
         followers = [0] * len(launches)
         for earlier in after:
             for i in earlier:
@@ -193,10 +250,8 @@ class CardTables(Tables):
             most = max(most, n)
         number, self.count = self.count, self.count + 1
         used_slots = sorted(slots - {DATA})
-        return self.structure(
-            "RtLaunches", "launches", self.array("const RtLaunch", cells), self.integers(used_slots), len(cells),
-            len(used_slots), number, most,
-        )  # fmt: skip
+        table, known = self.array("const RtLaunch", cells), self.integers(used_slots)
+        return braced(table, known, len(cells), len(used_slots), number, most)
 
     def launched(self, plan: Any, x: Launch, earlier: list[int], chained: bool) -> tuple[str, set[int], int]:
         """A launch, the slots that it knows, and how many words it has."""
@@ -230,13 +285,9 @@ class CardTables(Tables):
         for j, x in enumerate(call.said):
             if isinstance(x, str):
                 patches.append((j, *operands[x]))
-            words.append(
-                f"(int64_t)({self.constant(x)})"
-                if isinstance(x, np.ndarray)
-                else 0
-                if isinstance(x, str)
-                else x
-            )
+                words.append(0)
+            else:
+                words.append(f"(int64_t)({self.constant(x)})" if isinstance(x, np.ndarray) else x)
         cell = braced(
             -1, braced(0, 0, 0), braced(0, 0, 0), self.integers(words),
             self.array("const RtPatch", [braced(*p) for p in patches]), len(words), len(patches),

@@ -138,7 +138,8 @@ rt_loop(Run *run, const void *what, char **slots)
         int64_t low = bound(run, &loop->lower, slots), high = bound(run, &loop->upper, slots);
         trips = high > low ? high - low : 0;
     }
-    for (int64_t trip = 0; trip < trips && !run->failed; trip++) {
+    int64_t trip = loop->many && !run->failed ? loop->many(run, loop->rounds, loop->body, state, trips) : 0;
+    for (; trip < trips && !run->failed; trip++) {
         for (int64_t i = 0; i < made; i++)
             news[i] = run->workspace + loop->new_at[i] + trip % loop->ring * loop->new_nbytes[i];
         failed = run_plan(run, loop->body, state, news, results);
@@ -281,8 +282,8 @@ signature_of(const RtSignature *const *signatures, int64_t n, const RtDescribed 
 }
 
 int
-rt_given(const RtArray *wanted, const RtDescribed *arguments, int n_arguments, const RtDescribed *results, int n_results,
-         void **given)
+rt_given(const RtArray *wanted, const RtDescribed *arguments, int n_arguments, const RtDescribed *results,
+         int n_results, void **given)
 {
     if (results == NULL && n_results)
         return RT_NULL;

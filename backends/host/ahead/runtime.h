@@ -1,6 +1,6 @@
 /* What a library that is built ahead of time consists of: tables, which tables.py writes, and what runs them
-   (runtime.c, and lists.c on the host). All offsets are bytes, in the workspace that a caller gives; those of lists count from where the memory
-   of lists begins there. */
+   (runtime.c, and lists.c on the host). All offsets are bytes, in the workspace that a caller gives; those of lists
+   count from where the memory of lists begins there. */
 
 #ifndef MIRABELLE_RUNTIME_H
 #define MIRABELLE_RUNTIME_H
@@ -69,7 +69,8 @@ typedef struct {
 } RtDest;
 
 /* A loop. The operands are first the carried values, then what else is read. What a trip makes anew goes to the next
-   of `ring` places; `passed` says which carried value of the trip before another one is (-1: it is computed). */
+   of `ring` places; `passed` says which carried value of the trip before another one is (-1: it is computed). `many`
+   does several trips at once, after which all is where it was, and says how many (NULL: that is not done). */
 typedef struct {
     const struct RtPlan *test, *body;
     const RtRef *operands;
@@ -80,6 +81,8 @@ typedef struct {
     int64_t test_at;
     const RtDest *dests;
     int64_t n_dests;
+    int64_t (*many)(Run *run, const void *rounds, const struct RtPlan *body, char **state, int64_t trips);
+    const void *rounds;
 } RtLoop;
 
 typedef struct {

@@ -174,8 +174,8 @@ class Sheet(Tables):
             "const RtArray",
             [
                 braced(
-                    f"'{x.letter}'", x.dtype.itemsize, function.alignment(x), len(x.shape), self.integers(shape),
-                    _bytes(shape, x.dtype), int(x.written),
+                    f"'{x.letter}'", x.dtype.itemsize, function.alignment(x), len(x.shape),
+                    self.integers(shape), _bytes(shape, x.dtype), int(x.written),
                 )
                 for x, shape in zip(function.arrays, function.shapes(program), strict=True)
             ],

@@ -380,14 +380,19 @@ class Tables:
         else:
             end = at
         body, last = self.plan(body_plan, at)
+        many, rounds, beyond = self.rounds(loop, body_plan, len(slots), max(end, last))
         passed = [loop.passed.get(k, -1) for k in range(n)]
         bounded = int(loop.condition is None and loop.trips is None)
         made = self.structure(
             "RtLoop", "loop", test, f"&{body}", operands, self.integers(state_at), self.integers(nbytes),
             self.integers(passed), self.integers(new_at), self.integers(new_nbytes), n, len(slots), ring,
-            loop.trips or 0, bounded, *bounds, test_at, *self.dests(plan, step),
+            loop.trips or 0, bounded, *bounds, test_at, *self.dests(plan, step), many, rounds,
         )  # fmt: skip
-        return made, max(end, last)
+        return made, max(end, last, beyond)
+
+    def rounds(self, loop: Loop, body: Any, n_operands: int, at: int) -> tuple[str, str, int]:
+        """What does several trips of a loop at once, its table, and where the memory ends that it needs."""
+        return "NULL", "NULL", at
 
     def branched(self, plan: HostPlan, step: CallStep, at: int) -> tuple[str, int]:
         (branches, predicate, slots), _ = step.call.template

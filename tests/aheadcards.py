@@ -6,13 +6,16 @@ of programs, calls them, and prints how their results differ from the programs'.
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import json
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
+import randomprograms
 
 import mirabelle as mb
 from benchmarks.ahead import conjugate_gradient, described, limited_step
@@ -107,13 +110,8 @@ class Loaded:
         found = []
         for x, value in zip([*given, *results], [*self.by_value, *[False] * len(results)], strict=True):
             if value:
-                kinds = {
-                    "f8": ctypes.c_double,
-                    "f4": ctypes.c_float,
-                    "i8": ctypes.c_int64,
-                    "i4": ctypes.c_int32,
-                }
-                found.append(kinds[x.dtype.str[1:]](np.array(mb.HostArray(x)).item()))
+                kind = np.ctypeslib.as_ctypes_type(x.dtype)
+                found.append(kind(np.array(mb.HostArray(x)).item()))
             else:
                 found.append(ctypes.c_void_p(address(x)))
         return found
@@ -230,10 +228,14 @@ def program_of(f, arrays):
 
 
 def differences(name, fake, folder):
-    """How a library's results differ from the program's: called plainly, recorded, and by graphs."""
+    """How a library's results differ from the program's."""
     f, arrays = CASES[name]
-    program = program_of(f, arrays)
     stem = "f" + "".join(c for c in name if c.isalpha())
+    return differences_of(program_of(f, arrays), arrays, stem, fake, folder, name in CLOSE)
+
+
+def differences_of(program, arrays, stem, fake, folder, close=False):
+    """How a library's results differ: called plainly, with a workspace, by graphs, and with descriptions."""
     library = mb.compiling.build(program, path=Path(folder) / f"lib{stem}.so", name=stem)
     call = Loaded(library, program, stem)
     wanted = [CuArray._download(v) for v in program.runner.run([view_of(x) for x in on_card(arrays)])]
@@ -267,7 +269,7 @@ def differences(name, fake, folder):
         got = [CuArray._download(view_of(x)) for x in (*results, *after)]
         for k, (a, b) in enumerate(zip(got, wanted, strict=True)):
             same = a.dtype == b.dtype and a.tobytes() == b.tobytes()
-            if not (same or (name in CLOSE and np.allclose(a, b, rtol=1e-10))):
+            if not (same or (close and np.allclose(a, b, rtol=1e-10))):
                 found.append((way, k, a.tolist(), b.tolist()))
     forget = call.dll[f"{stem}_forget"]
     forget(graphs)
@@ -303,6 +305,37 @@ def main(only=()):
         print(json.dumps({name: differences(name, fake, folder) for name in only or CASES}, default=str))
 
 
+def tried(number, fake, folder):
+    """A random program as a library: what became of it, and how that differs from the program."""
+    program = randomprograms.drawn(number)
+    try:
+        randomprograms.expected(program)
+    except randomprograms.REFUSALS:
+        return "NumPy refuses", []
+    f, given = program.function(), list(program.arrays(0).values())
+    compiled = mb.compile(lambda *x: f(mb, mb.autodiff.gradient, *x), whole=True)
+    try:
+        with randomprograms.anywhere("cuda"):
+            made = compiled.program(*on_card(given))
+    except Exception as e:  # (what cannot be compiled is for others to test)
+        return f"no program: {type(e).__name__}", []
+    try:
+        return "built", differences_of(made, given, f"r{number}", fake, folder)
+    except TypeError as e:
+        said = str(e)
+        return "refused", [] if "cannot be built ahead of time" in said else [said]
+
+
+def randomly(numbers, fake=None):
+    """What became of random programs, and those that differ."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fake = fake or Fake(folder)
+        found = {n: tried(n, fake, folder) for n in numbers}
+    wrong = {n: differ for n, (_, differ) in found.items() if differ}
+    return collections.Counter(what for what, _ in found.values()), wrong
+
+
 def mistakes():
     """What each mistake gives: the codes by name, and what has been written or launched all the same."""
     with tempfile.TemporaryDirectory() as folder:
@@ -333,7 +366,7 @@ def mistakes():
         call("null workspace", size=100)
         call("alignment", (0, ctypes.c_void_p(at + 8)))
         call("overlap", (4, ctypes.c_void_p(at + 16)))
-        call("workspace", workspace=ctypes.c_void_p(address(room)), size=needed - 64)
+        call("workspace", workspace=ctypes.c_void_p(address(room)), size=needed - 256)
         call("workspace overlaps", workspace=ctypes.c_void_p(at), size=1 << 20)
         found["null graphs"] = f.dll.f_graph(None, *f.cells(given, results), None, ctypes.c_int64(0), None)
         fake.dll.fake_state(0, 90)

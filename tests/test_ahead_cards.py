@@ -12,6 +12,7 @@ from aheadcards import CASES, built_fake, program_of
 from children import answer
 
 import mirabelle as mb
+from mirabelle import building
 from mirabelle.backends.cuda.modules import assembler
 
 pytestmark = pytest.mark.skipif(
@@ -28,6 +29,12 @@ def differing():
 @pytest.mark.parametrize("name", CASES)
 def test_a_library_computes_the_same_bits(differing, name):
     assert differing[name] == []
+
+
+def test_random_programs():
+    code = "import aheadcards as a, json; print(json.dumps(a.randomly(range(700, 725))))"
+    became, wrong = answer(code, cuda="simulated")
+    assert wrong == {} and became["built"] > 8
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +181,16 @@ def test_a_plan_stays_as_it_was(tmp_path):
     assert before == (
         program.plan.peak_bytes, program.plan.arena_bytes, [s.offset for s in program.plan.storages]
     )  # fmt: skip
+
+
+@pytest.mark.skipif(assembler() is None, reason="needs ptxas")
+def test_the_command(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("numba.cuda.extending", reason="needs numba-cuda")
+    (tmp_path / "halving.py").write_text("def half(x, w):\n    x[...] = x * w\n    return x.sum()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = ["halving:half", "--for", "f4[3,5], f4", "--array", "CuArray", "--arch", "compute_80"]
+    assert building.main(words) == 0
+    assert "half(x: float32[3, 5], written, w: float32[]) -> out: float32[]" in capsys.readouterr().out
+    assert b".target sm_80" in (tmp_path / "libhalf.so").read_bytes()
+    assert building.main([*words[:-1], "ampere"]) == 1

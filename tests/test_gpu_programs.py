@@ -513,9 +513,9 @@ def test_a_step_of_python_waits_for_all_before_and_is_waited_for():
 def test_functions_of_cublas_by_their_names():
     from mirabelle.backends.cuda import kernelgraph
 
-    assert kernelgraph._named("dgemm") == "cublasDgemm_v2"
-    assert kernelgraph._named("cdotu") == "cublasCdotu_v2"
-    assert kernelgraph._named("sgemmStridedBatched") == "cublasSgemmStridedBatched"
+    assert kernelgraph.function_of("dgemm") == "cublasDgemm_v2"
+    assert kernelgraph.function_of("cdotu") == "cublasCdotu_v2"
+    assert kernelgraph.function_of("sgemmStridedBatched") == "cublasSgemmStridedBatched"
     assert kernelgraph._path_of("no such library") == "no such library"
 
 

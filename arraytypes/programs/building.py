@@ -75,7 +75,7 @@ def build(
     Parameters
     ----------
     *programs : Program
-        What `f.program(x, y)` or `mb.compiling.trace(f, x, y)` made, on the host.
+        What `f.program(x, y)` or `mb.compiling.trace(f, x, y)` made, on the host or on one of NVIDIA's cards.
     path : str or path, optional
         Where the library goes; one that ends in `.whl` is a wheel for `pip install`, with a module that takes
         NumPy's arrays. By default it is a new folder's.
@@ -87,11 +87,17 @@ def build(
     cpu : str, default "native"
         The processor it is for, as LLVM calls it: "native" is this one, "x86-64-v3" many.
     blas : str, default "numpy"
-        The BLAS for products: NumPy's own, the name or the path of a library, or "none".
+        The BLAS for products: NumPy's own, the name or the path of a library, or "none". On cards it is cuBLAS,
+        or "none".
     sizes : mapping, optional
         Of programs that are compiled with `sizes="any"`, the lengths that may be any, as they are in the
         program: `{"n": 100, "m": 50}` (others are what they are). By default all above 4 are, as n, m, k and l
         in the order in which they come; `{}` is none.
+    arch : str or sequence of str, optional
+        Of programs of `CuArray`s, the cards it is for: "sm_90" is code for those of compute capability 9.0 and
+        later ones of that generation, "compute_90" is text that the driver compiles for all later ones. By
+        default the present card, and text. The library has functions of pointers to the card's memory, and of a
+        stream; `threads`, `cpu` and the name of a BLAS are the host's.
 
     Returns
     -------

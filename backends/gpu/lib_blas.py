@@ -92,13 +92,12 @@ class Call:
 
     def __call__(self, *addresses: int) -> None:
         """Do it on the current stream."""
-        if self._blas is None:
-            self._begin()
+        blas: Any = self._blas or self._begin()
         arguments = self._arguments.copy()
         arguments[0] = handle = self._handle()
         for place, address in zip(self._places, addresses):  # noqa: B905 (one each, and it costs time)
             arguments[place] = address
-        blas, wanted = self._blas, self._mode
+        wanted = self._mode
         mode = blas.getPointerMode(handle)
         if mode == wanted:
             self._function(*arguments)
@@ -109,7 +108,7 @@ class Call:
         finally:
             blas.setPointerMode(handle, mode)
 
-    def _begin(self) -> None:
+    def _begin(self) -> Any:
         cuda = _cuda()
         blas = cuda.cublas
         self._function = getattr(blas, self.name)
@@ -118,6 +117,7 @@ class Call:
         on_card = self.name[1:] in ON_CARD
         self._mode = blas.CUBLAS_POINTER_MODE_DEVICE if on_card else blas.CUBLAS_POINTER_MODE_HOST
         self._blas = blas
+        return blas
 
 
 def _cuda() -> Any:

@@ -709,7 +709,7 @@ rt_card_run(const RtCode *code, const RtCardProgram *program, void *const *given
 {
     const RtSignature *signature = &program->signature;
     int64_t n = signature->n_arguments + signature->n_results, needed = signature->program->workspace;
-    int failed = rt_refused(signature->arrays, n, given, workspace, workspace_bytes, needed);
+    int failed = rt_refused(signature->arrays, n, given, workspace, workspace_bytes, needed, signature->line);
     Card card = {.stream = stream};
     Address own = 0;
     if (!failed)
@@ -722,7 +722,7 @@ rt_card_run(const RtCode *code, const RtCardProgram *program, void *const *given
         failed = graphs_for(code, card.loaded, workspace ? 0 : needed, graphs);
     if (failed)
         return failed;
-    char *at = (char *)workspace + -(uintptr_t)workspace % 64;
+    char *at = (char *)workspace + -(uintptr_t)workspace % (uintptr_t)signature->line;
     if (graphs) {
         card.graphs = *graphs;
         at = workspace ? at : (char *)card.graphs->workspace;

@@ -49,8 +49,8 @@ typedef struct {
     int64_t n_launches, n_slots, number, n_words;
 } RtLaunches;
 
-/* So many trips of a loop as one list of launches. Its slots are those of the loop's body up to data, what is carried and
-   read, and further memories in the workspace. */
+/* So many trips of a loop as one list of launches. Its slots are those of the loop's body up to data, what is carried
+   and read, and further memories in the workspace. */
 typedef struct {
     RtLaunches launches;
     int64_t trips, n_operands, n_further;

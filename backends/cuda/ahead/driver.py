@@ -97,19 +97,20 @@ class AheadDriver(Driver):
 @functools.cache
 def family(blas: bool) -> Any:
     """The type of arrays on that card, with cuBLAS or without."""
-    name = f"{CuArray.__name__} ahead of time"
-    made = type(CuArray)(
+    first: Any = CuArray
+    name = f"{first.__name__} ahead of time"
+    made = type(first)(
         name,
-        (CuArray,),
+        (first,),
         {
             "__module__": "mirabelle",
             "__slots__": (),
             "__qualname__": name,
-            "home": device(CuArray.home.kind, 0),
+            "home": device(first.home.kind, 0),
         },
     )
     driver = AheadDriver(blas)
-    made.driver = classmethod(lambda cls: driver)  # type: ignore[attr-defined]
+    made.driver = classmethod(lambda cls: driver)
     return add_family(made, {})
 
 

@@ -84,10 +84,10 @@ class CardFunction(Function):
         tables.beside = -(-len(numbers) // NUMBERS) * NUMBERS * APART
         tables.looks = False
         program, needed = tables.program(self.program.runner, self.copies)
-        self.workspace = needed + 63
+        self.workspace = needed + tables.alignment - 1
         places = [braced(k, needed - tables.beside + APART * i) for i, k in enumerate(numbers)]
         arrays = self.arrays_table(tables)
-        signature = braced(f"&{program}", arrays, self.n_arguments, len(self.results), 1)
+        signature = braced(f"&{program}", arrays, self.n_arguments, len(self.results), 1, tables.alignment)
         made = tables.structure(
             "RtCardProgram", "signature", signature, tables.array("const RtNumber", places), len(numbers),
             int(tables.looks),

@@ -25,7 +25,7 @@ from mirabelle.backends.gpu.lib_blas import ON_CARD
 from mirabelle.backends.gpu.loops import LONGEST, MEMORIES, Turns, rounds_for
 from mirabelle.backends.gpu.plans import BLAS_BYTES, BlasLaunch, CardPlan, Together
 from mirabelle.backends.host.ahead import linking
-from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, rounded
+from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced
 
 # So many numbers go to the card with one launch (card.h), and where they may begin.
 NUMBERS, APART = 8, 16
@@ -84,6 +84,8 @@ class CardTables(Tables):
         'extern const unsigned char CODE[] __attribute__((visibility("hidden")));\n'
         "static const RtCode code;\n"
     )
+    # (What cuBLAS works in has to begin there, and other bits come from elsewhere.)
+    alignment = 256
 
     def __init__(self, inner: Any, blas: bool, architectures: list[Architecture]) -> None:
         super().__init__(1, "", frozenset())
@@ -163,7 +165,7 @@ class CardTables(Tables):
         before."""
         slot, offset = plan.place(ref)
         if not ref.is_contiguous or offset % APART:
-            packed, at = at, at + rounded(ref.nbytes)
+            packed, at = at, at + self.rounded(ref.nbytes)
             self.before.append(self.copy(plan, ref, packed - plan.arena))
             slot, offset = ARENA, packed - plan.arena
         shape, strides = self.integers(ref.shape), self.integers(c_strides(ref.shape, ref.dtype))
@@ -198,7 +200,7 @@ class CardTables(Tables):
         places = []
         for shape, dtype in turns.further:
             places.append(at)
-            at += rounded(math.prod(shape) * dtype.itemsize)
+            at += self.rounded(math.prod(shape) * dtype.itemsize)
         made = self.structure(
             "RtRounds", "rounds", self.launch_list(body.turning(), launches, after), times * period,
             n_operands, len(places), self.integers(places),

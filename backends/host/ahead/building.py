@@ -44,7 +44,10 @@ def write(
     path: Path, name: str, functions: Sequence[interface.Function], tables: Tables, blas: str = "none"
 ) -> Library:
     """Write the library, its header and its module of Fortran; whole files or none."""
-    version = importlib.metadata.version("mirabelle")
+    try:
+        version = importlib.metadata.version("mirabelle")
+    except importlib.metadata.PackageNotFoundError:  # a checkout in the path
+        version = "of a checkout"
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, version)
     module = interface.fortran(name, functions)

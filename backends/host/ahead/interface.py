@@ -214,8 +214,7 @@ class Function:
     def tables(self, tables: Tables) -> str:
         """The tables of the program, and its function."""
         program, needed = tables.program(self.program.runner, self.copies)
-        # (It begins a cache line.)
-        self.workspace = needed + 63
+        self.workspace = needed + tables.alignment - 1
         arrays = self.arrays_table(tables)
         signature = tables.structure(
             "RtSignature",
@@ -225,6 +224,7 @@ class Function:
             self.n_arguments,
             len(self.results),
             tables.threads,
+            tables.alignment,
         )
         tables.lines.append(
             f"PUBLIC int\n{self.name}({self.parameters()})\n{{\n    void *const given[] = {{{self.cells()}}};\n"

@@ -138,13 +138,13 @@ rt_run(const RtSignature *signature, void *const *given, void *workspace, int64_
 {
     const RtProgram *program = signature->program;
     int failed = rt_refused(signature->arrays, signature->n_arguments + signature->n_results, given, workspace,
-                            workspace_bytes, program->workspace);
+                            workspace_bytes, program->workspace, signature->line);
     if (failed)
         return failed;
     void *own = NULL;
-    Run run = {.workspace = (char *)workspace + -(uintptr_t)workspace % 64};
+    Run run = {.workspace = (char *)workspace + -(uintptr_t)workspace % (uintptr_t)signature->line};
     if (workspace == NULL && program->workspace) {
-        if (posix_memalign(&own, 64, (size_t)program->workspace))
+        if (posix_memalign(&own, (size_t)signature->line, (size_t)program->workspace))
             return RT_MEMORY;
         run.workspace = own;
     }

@@ -221,7 +221,7 @@ overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
 
 int
 rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char *workspace, int64_t workspace_bytes,
-           int64_t needed)
+           int64_t needed, int64_t line)
 {
     for (int64_t i = 0; i < n; i++) {
         if (given[i] == NULL && arrays[i].nbytes)
@@ -235,7 +235,7 @@ rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char *wor
                 return RT_OVERLAP;
     if (workspace == NULL)
         return workspace_bytes ? RT_NULL : RT_OK;
-    if (workspace_bytes < needed + (int64_t)(-(uintptr_t)workspace % 64))
+    if (workspace_bytes < needed + (int64_t)(-(uintptr_t)workspace % (uintptr_t)line))
         return RT_WORKSPACE;
     for (int64_t i = 0; i < n; i++)
         if (overlap(workspace, workspace_bytes, given[i], arrays[i].nbytes))
@@ -315,6 +315,5 @@ rt_workspace(const RtSignature *const *signatures, int64_t n, const RtDescribed 
 {
     int wrong;
     const RtSignature *s = signature_of(signatures, n, arguments, n_arguments, &wrong);
-    /* (It begins a cache line.) */
-    return s == NULL ? -wrong : s->program->workspace + 63;
+    return s == NULL ? -wrong : s->program->workspace + s->line - 1;
 }

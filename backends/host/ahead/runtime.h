@@ -176,11 +176,12 @@ typedef struct {
     int64_t nbytes, written;
 } RtArray;
 
-/* A program for one combination of dtypes and shapes: arguments first, then results. */
+/* A program for one combination of dtypes and shapes: arguments first, then results. Its workspace begins at a multiple
+   of `line`. */
 typedef struct {
     const RtProgram *program;
     const RtArray *arrays;
-    int64_t n_arguments, n_results, threads;
+    int64_t n_arguments, n_results, threads, line;
 } RtSignature;
 
 /* An array as a caller describes it (mirabelle_array in the headers of libraries). */
@@ -217,9 +218,10 @@ int64_t rt_integer(const char *at, int64_t itemsize, int is_signed);
 
 /* To be called before a list is run. */
 void rt_begin(void);
-/* What is wrong with what is given for so many arrays, in a workspace of which so much is needed; RT_OK if nothing. */
+/* What is wrong with what is given for so many arrays, in a workspace of which so much is needed from a multiple of
+   `line` on; RT_OK if nothing. */
 int rt_refused(const RtArray *arrays, int64_t n, void *const *given, const char *workspace, int64_t workspace_bytes,
-               int64_t needed);
+               int64_t needed, int64_t line);
 /* Is an array as it is described? */
 int rt_fits(const RtArray *wanted, const RtDescribed *x);
 /* Find the addresses of arguments that fit, and of results, which are looked at here: RT_OK, or what is wrong. */

@@ -443,7 +443,7 @@ run_sized(const RtFamily *family, const RtSized *sized, void *const *given, void
     int64_t bytes = needed(family, sized, (int)family->threads);
     bytes = most(bytes, needed(family, sized, threads));
     int failed = rt_refused(sized->arrays, family->n_arguments + family->n_results, given, workspace, workspace_bytes,
-                            bytes);
+                            bytes, LINE);
     if (failed)
         return failed;
     void *own = NULL;

@@ -25,7 +25,6 @@ from mirabelle.backends.host.tasks import TaskList, staged
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.settings import settings
 
-_LINE = 64
 # Axes that products and scatters count along (runtime.c, routines.c).
 _MOST_AXES = 32
 # The words of a list, of a call, of a ticket (pool.h).
@@ -45,6 +44,8 @@ class Tables:
 
     # What the tables need beside the headers of the host.
     includes = ""
+    # Memories begin at multiples of so many bytes, and so does the workspace: a cache line.
+    alignment = 64
 
     def __init__(self, threads: int, cpu: str, loops: frozenset[str]) -> None:
         self.threads = threads
@@ -69,6 +70,9 @@ class Tables:
         # Bytes that the program has besides, at the beginning of the memory of lists.
         self.beside = 0
         self.line: Any = None
+
+    def rounded(self, n: int) -> int:
+        return -(-n // self.alignment) * self.alignment
 
     # C
 
@@ -101,7 +105,7 @@ class Tables:
         content = view.tobytes()
         at = self.known_data.get(content)
         if at is None:
-            self.data += bytes(-len(self.data) % _LINE)
+            self.data += bytes(-len(self.data) % self.alignment)
             at = self.known_data[content] = len(self.data)
             self.data += content
         return at
@@ -120,7 +124,7 @@ class Tables:
         new_at = []
         for place, s in zip(given, news(plan), strict=True):
             new_at.append(end if place < 0 else -1)
-            end += rounded(s.nbytes) if place < 0 else 0
+            end += self.rounded(s.nbytes) if place < 0 else 0
         name = self.structure(
             "RtProgram", "program", f"&{top}",
             self.array("const RtTasks *const", [f"&{x}" for x in self.lists]),
@@ -132,12 +136,12 @@ class Tables:
     def plan(self, plan: HostPlan, at: int) -> tuple[str, int]:
         """A plan whose memory begins there; and where it ends."""
         arena = at
-        at += rounded(self.begin(plan, arena))
+        at += self.rounded(self.begin(plan, arena))
         new = {s.number: i for i, s in enumerate(news(plan))}
         made_at = []
         for s in plan.made:
             made_at.append(-1 - new[s.number] if s.number in new else at)
-            at += 0 if s.number in new else rounded(s.nbytes)
+            at += 0 if s.number in new else self.rounded(s.nbytes)
         steps, end = [], at
         for segment in plan.segments or ():
             found, top = self.segment(plan, segment, at)
@@ -226,7 +230,7 @@ class Tables:
             tasks.scratch_bytes,
         ):
             places.append(self.own)
-            self.own += rounded(n)
+            self.own += self.rounded(n)
         patches = [braced(*patch) for patch in tasks.patches]
         name = self.structure(
             "RtTasks", "tasks", self.integers(words), self.array("const RtPatch", patches), len(words),
@@ -316,7 +320,7 @@ class Tables:
 
     def packed(self, at: int, nbytes: int) -> tuple[Any, int]:
         """Where a copy begins, and where memory ends after it."""
-        return at, at + rounded(nbytes)
+        return at, at + self.rounded(nbytes)
 
     def product(self, plan: HostPlan, step: ProductStep) -> str:
         a, b = step.operands
@@ -355,7 +359,7 @@ class Tables:
         for s in slots[:n]:
             state_at.append(at)
             nbytes.append(step.operands[s.number].nbytes)
-            at += rounded(nbytes[-1])
+            at += self.rounded(nbytes[-1])
         bounds = []
         for word in ("lower", "upper"):
             bound = options.get(word, 0)
@@ -370,11 +374,11 @@ class Tables:
         new_at, new_nbytes = [], []
         for storage in news(body_plan):
             new_at.append(at)
-            new_nbytes.append(rounded(storage.nbytes))
+            new_nbytes.append(self.rounded(storage.nbytes))
             at += ring * new_nbytes[-1]
         test, test_at = "NULL", at
         if loop.condition is not None:
-            at += _LINE
+            at += self.alignment
             name, end = self.plan(self.within(loop.tests), at)
             test = f"&{name}"
         else:
@@ -405,7 +409,7 @@ class Tables:
             new_at, top = [], at
             for storage in news(inner):
                 new_at.append(top)
-                top += rounded(storage.nbytes)
+                top += self.rounded(storage.nbytes)
             name, last = self.plan(inner, top)
             plans.append(f"&{name}")
             places.append(self.integers(new_at))
@@ -437,7 +441,7 @@ class Tables:
             to_slot.append(-1 if dest is None else plan.slots[dest.number])
             own = result is not None and dest is None
             to_at.append(at if own else -1)
-            at += rounded(nbytes) if own else 0
+            at += self.rounded(nbytes) if own else 0
         made = self.structure(
             "RtFunction", "function", name, text, self.integers(to_slot), self.integers(to_at), len(refs),
             len(returned),
@@ -521,8 +525,4 @@ def _letter(dtype: np.dtype) -> str:
     return str(dtype.char)
 
 
-def rounded(n: int) -> int:
-    return -(-n // _LINE) * _LINE
-
-
-__all__ = ["MARKED", "CannotBuild", "Tables", "braced", "marked", "news", "ready", "rounded", "unmarked"]
+__all__ = ["MARKED", "CannotBuild", "Tables", "braced", "marked", "news", "ready", "unmarked"]

@@ -32,9 +32,9 @@ def test_a_library_computes_the_same_bits(differing, name):
 
 
 def test_random_programs():
-    code = "import aheadcards as a, json; print(json.dumps(a.randomly(range(700, 725))))"
+    code = "import aheadcards as a, json; print(json.dumps(a.randomly(range(700, 712))))"
     became, wrong = answer(code, cuda="simulated")
-    assert wrong == {} and became["built"] > 8
+    assert wrong == {} and became["built"] > 4
 
 
 @pytest.fixture(scope="module")

@@ -196,8 +196,30 @@ def independent(a, b):
     return y[1:] + y[:-1], z[1:] - z[:-1], mb.sum(y), mb.sum(z)
 
 
+def nested(x, n):
+    def body(i, x):
+        return mb.cond(mb.sum(x[:, 1:]) > 8, lambda x: x.T[:3, ::-1] * 0.5, lambda x: x + 1, x[:, 1:4][:3])
+
+    return mb.fori_loop(0, n, lambda i, s: mb.pad(body(i, s), ((0, 0), (0, 2))), x[1:, ::2])
+
+
+def gathered(x, m, i, j, k):
+    return x[i] * 2, m[i[:3], j] + 1, m[:, k[::2]], m[k] * x[:4], x[i[5:5]]
+
+
 SQUARE = R.random((7, 7))
 CASES = {
+    "nested": (nested, [R.random((4, 9)), np.array(3)]),
+    "gathered": (
+        gathered,
+        [
+            R.random(9),
+            R.random((9, 4)),
+            R.integers(-9, 9, 5),
+            R.integers(-4, 4, 3).astype("i2"),
+            R.integers(0, 4, 6).astype("u8"),
+        ],
+    ),
     "jacobi": (jacobi, [R.random((9, 11)), R.random((9, 11)), 0.2]),
     "sums": (sums, [R.random((12, 17))]),
     "a sum in two passes": (lambda x: (mb.sum(x * 2), mb.max(x)), [R.random(9000)]),
@@ -413,6 +435,11 @@ def mistakes():
             arguments = described(arguments, keep), len(arguments)
             found[f"described {name}"] = f.dll.f_call(*arguments, None, 0, None, ctypes.c_int64(0), None)
         found["loops"] = turned(fake, folder)
+        program = program_of(lambda x, i: x[i], [R.random(9), R.integers(0, 9, 4)])
+        library = mb.compiling.build(program, path=Path(folder) / "libpicked.so", name="picked")
+        call = Loaded(library, program, "picked")
+        for last in (8, -9, 9, -10):
+            found[f"index {last}"] = call(on_card([R.random(9), np.array([0, 1, 2, last])]), call.results())
         print(json.dumps(found))
 
 

@@ -162,6 +162,8 @@ def cases(quick: bool) -> list[tuple[str, Any, list[np.ndarray]]]:
     found.append(("jacobi_small", ahead.jacobi_2d, [r.random((64, 64)) for _ in range(2)]))
     found.append(("summed", summed, [r.random((2000, 1500)) for _ in range(2)]))
     found.append(("waves", waves, [r.random((256, 256)) for _ in range(2)]))
+    index = r.integers(-100000, 100000, 50000)
+    found.append(("gathered", lambda x, i: mb.sum(x[i] * 2) + x[i], [r.random(100000), index]))
     n = 8 if quick else 64
     mesh = dg.box((n, n), lower=0.0, upper=1.0, periodic=True)
     semi = dg.Semidiscretization(mesh, dg.CompressibleEuler(2), dg.Solver(order=4), array=mb.CuArray)
@@ -375,7 +377,7 @@ def main() -> int:
                 continue
             try:
                 built = Built(name, f, arrays, Path(folder))
-                looks = name in ("conjugate_gradient", "branch")
+                looks = name in ("conjugate_gradient", "branch", "gathered")
                 row: dict[str, Any] = {"name": name, "build_s": built.seconds}
                 row["kB"] = built.library.path.stat().st_size / 1000
                 row["differs"] = from_c(built, environment, 4 if looks else 5)

@@ -50,7 +50,7 @@ def test_what_is_wrong_has_a_code_and_nothing_is_launched(mistaken):
         "overlap": overlap, "workspace": workspace, "workspace overlaps": overlap, "no context": card,
         "cuModuleLoadData": driver, "cuMemAlloc": memory, "cuLaunchKernel": driver,
         "cuLaunchKernel said": 999, "described count": 2, "described dtype": 3, "described shape": 4,
-        "written": [], "launches": 0,
+        "written": [], "launches": 0, "index 8": 0, "index -9": 0, "index 9": 10, "index -10": 10,
     }  # fmt: skip
     assert {k: mistaken[k] for k in wanted} == wanted
     # Code of a generation is for later cards of it, and text for all later ones.
@@ -143,7 +143,7 @@ REFUSED = {
     "sorts": (lambda x: mb.sort(x), "sort"),
     "transforms": (lambda x: mb.fft.fft(x), "fft"),
     "systems": (lambda x: mb.linalg.solve(x.reshape(6, 5)[:5], x[:5]), "solve"),
-    "indices": (lambda x: x[x.astype("i8")], "checked by Python"),
+    "scatters": (lambda x: mb.put(x, x.astype("i8"), 1.0), "scatter"),
 }
 
 

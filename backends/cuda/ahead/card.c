@@ -604,6 +604,15 @@ rt_launches(Run *run, const void *what, char **slots)
     return fail(run, card->graphs ? by_graph(run, list, slots) : one_by_one(run, list, slots));
 }
 
+int
+rt_flagged(Run *run, const void *what, char **slots)
+{
+    const RtFlag *flag = what;
+    char found[8];
+    card_fetch(run, found, slots[flag->slot] + flag->offset, 8);
+    return fail(run, rt_integer(found, 8, 1) ? RT_REFUSED : RT_OK);
+}
+
 /* (Launches by themselves are the same for each trip.) */
 int64_t
 rt_rounds(Run *run, const void *what, const RtPlan *body, char **state, int64_t trips)

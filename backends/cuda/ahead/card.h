@@ -49,6 +49,11 @@ typedef struct {
     int64_t n_launches, n_slots, number, n_words;
 } RtLaunches;
 
+/* Where a kernel says that it has found an index out of range. */
+typedef struct {
+    int64_t slot, offset;
+} RtFlag;
+
 /* So many trips of a loop as one list of launches. Its slots are those of the loop's body up to data, what is carried
    and read, and further memories in the workspace. */
 typedef struct {
@@ -73,6 +78,7 @@ typedef struct {
 enum { RT_NUMBERS = 8 };
 
 int rt_launches(Run *run, const void *what, char **slots);
+int rt_flagged(Run *run, const void *what, char **slots);
 int64_t rt_rounds(Run *run, const void *rounds, const RtPlan *body, char **state, int64_t trips);
 
 /* Run a program by its launches; or, if there is somewhere to keep them, by graphs. */

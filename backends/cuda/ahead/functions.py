@@ -55,7 +55,7 @@ CALLING = Calling(
     fortran="type(c_ptr), value",
     note="""Arrays and workspaces are in the memory of the card whose context is current; numbers are given by
    value. Work goes to `stream`, in order, and may not be done when a function returns. Streams may be recorded;
-   but for programs that look at values (loops with a condition, branches), which wait for them.
+   but for programs that look at values (loops with a condition, branches, indices), which wait for them.
    Functions that end in _graph launch graphs, which they keep in `*graphs` (NULL before the first call) for the
    next call with the same addresses; one thread at a time. Without a workspace one is kept there, too.""",
     types=_TYPES,

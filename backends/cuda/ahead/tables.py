@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,10 @@ from mirabelle.backends.gpu.kernelgraphs import Launch, dependencies
 from mirabelle.backends.gpu.lib_blas import ON_CARD
 from mirabelle.backends.gpu.loops import LONGEST, MEMORIES, Turns, rounds_for
 from mirabelle.backends.gpu.plans import BLAS_BYTES, BlasLaunch, CardPlan, Together
+from mirabelle.backends.gpu.run import THREADS
 from mirabelle.backends.host.ahead import linking
 from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced
+from mirabelle.dispatch.promotion import code
 
 # So many numbers go to the card with one launch (card.h), and where they may begin.
 NUMBERS, APART = 8, 16
@@ -152,10 +155,13 @@ class CardTables(Tables):
     def segment(self, plan: Any, segment: Any, at: int) -> tuple[list[tuple[str, str]], int]:
         if isinstance(segment, Together):
             return [("rt_launches", self.launches(plan, segment.launches, segment.after))], at
-        self.before = []
-        kind, what, end = self.step(plan, segment, at)
-        copies, self.before = self.before, []
-        steps = [(kind, what)]
+        outer, self.before = self.before, []
+        if isinstance(segment, CallStep) and segment.call.kind == "within":
+            steps, end = self.checked(plan, segment, at)
+        else:
+            kind, what, end = self.step(plan, segment, at)
+            steps = [(kind, what)]
+        copies, self.before = self.before, outer
         if copies:
             steps.insert(0, ("rt_launches", self.launches(plan, copies, [[] for _ in copies])))
         return steps, end
@@ -163,21 +169,53 @@ class CardTables(Tables):
     def ref(self, plan: Any, ref: Ref, at: int) -> tuple[str, int]:
         """As on the host; but what does not lie in C's order, or where vectors begin, is copied by a kernel
         before."""
-        slot, offset = plan.place(ref)
-        if not ref.is_contiguous or offset % APART:
-            packed, at = at, at + self.rounded(ref.nbytes)
-            self.before.append(self.copy(plan, ref, packed - plan.arena))
-            slot, offset = ARENA, packed - plan.arena
+        place, at = self.settled(plan, ref, at)
+        slot, offset = plan.place_at(*place)
         shape, strides = self.integers(ref.shape), self.integers(c_strides(ref.shape, ref.dtype))
         return braced(slot, offset, ref.dtype.itemsize, len(ref.shape), shape, strides, -1), at
 
-    def copy(self, plan: Any, ref: Ref, offset: int) -> Launch:
-        """The launch of a copy in C's order to a place in a plan's own memory."""
+    def settled(self, plan: Any, ref: Ref, at: int) -> tuple[tuple[int, int], int]:
+        """A memory, and where in it what is shown lies in C's order, perhaps as a copy."""
         card: CardPlan = plan.card
-        room = card._besides(ref.nbytes)
-        card.rooms[room].offset = offset
+        if ref.is_contiguous and plan.place(ref)[1] % APART == 0:
+            return card.place_of(ref), at
+        room, end = self.room(plan, ref.nbytes, at)
         dest = Storage(room, "temporary", ref.storage.node)
-        return card._copy(Ref(dest, 0, ref.shape, c_strides(ref.shape, ref.dtype), ref.dtype), ref)
+        strides = c_strides(ref.shape, ref.dtype)
+        self.before.append(card._copy(Ref(dest, 0, ref.shape, strides, ref.dtype), ref))
+        return (room, 0), end
+
+    def room(self, plan: Any, nbytes: int, at: int) -> tuple[int, int]:
+        """A memory in the workspace, and where it ends."""
+        card: CardPlan = plan.card
+        room = card._besides(nbytes)
+        card.rooms[room].offset = at - plan.arena
+        return room, at + self.rounded(nbytes)
+
+    def checked(self, plan: Any, step: CallStep, at: int) -> tuple[list[tuple[str, str]], int]:
+        """Indices that are arguments: a kernel counts them from 0 on, and notes if one is out of range."""
+        index, dest = step.operands[0], step.dests[0]
+        if not index.size:
+            return [], at
+        self.looks = True
+        place, at = self.settled(plan, index, at)
+        flag, at = self.room(plan, NUMBERS * APART, at)
+        driver, text = self.family.driver(), _within(code(index.dtype))
+        fixed = index.size, step.call.template[0][2]
+        grid = -(-index.size // THREADS), 1, 1
+        run = driver.launcher(driver.load(text, {}), text.codes, grid, (THREADS, 1, 1), fixed)
+        text = _numbers()
+        clear = driver.launcher(driver.load(text, {}), text.codes, (1, 1, 1), (1, 1, 1), ())
+        launches = [
+            *self.before,
+            Launch(clear, [(flag, 0)], [0] * NUMBERS, [], []),
+            Launch(run, [(dest.number, 0), place, (flag, 0)], [], [], []),
+        ]
+        after: list[list[int]] = [[] for _ in launches[:-1]]
+        self.before = []
+        told = self.structure("RtFlag", "flag", *plan.place_at(flag, 0))
+        made = self.launches(plan, launches, [*after, [*range(len(after))]])
+        return [("rt_launches", made), ("rt_flagged", told)], at
 
     def repeated(self, plan: Any, step: CallStep, at: int) -> tuple[str, int]:
         loop = step.call.template[0][0]
@@ -215,7 +253,7 @@ class CardTables(Tables):
         where = "" if self.line is None else f" in {shown_line(self.line)}"
         return CannotBuild(
             f"The program cannot be built ahead of time: {why}{where}. Compute that outside of the compiled "
-            "function, or write it with what has kernels (arithmetic, reductions, gathers by constant indices, "
+            "function, or write it with what has kernels (arithmetic, reductions, gathers, "
             "@mb.kernel), with products of matrices, mb.while_loop, mb.fori_loop and mb.cond."
         )
 
@@ -226,8 +264,6 @@ class CardTables(Tables):
             raise self.refused(f"{why} is a routine of CuPy's")
         if isinstance(step, FoldStep):
             raise self.refused(f"the reduction {step.name}() is a routine of CuPy's")
-        if isinstance(step, CallStep) and step.call.kind == "within":
-            raise self.refused("indices that are arguments are checked by Python before kernels read by them")
         raise self.refused(f"{step.name}() is a routine of CuPy's, or of Python's")
 
     # Launches
@@ -311,6 +347,26 @@ def as_they_were(plan: Any) -> Iterator[None]:
             s.offset = offset
 
 
+def _within(c: str) -> KernelText:
+    """A kernel that counts indices from 0 on, and says if one is out of range."""
+    negative = "" if c[0] == "u" else "    if w < i8(0):\n        w = i8(w + n)\n"
+    text = f"""def within(out, x, flag, size, n):
+    i = i8(i8(block_x()) * i8(threads_x()) + i8(thread_x()))
+    if i >= size:
+        return
+    w = i8(load_{c}(x, i))
+{negative}    if w < i8(0):
+        store_i8(flag, 0, i8(1))
+        w = i8(0)
+    if w >= n:
+        store_i8(flag, 0, i8(1))
+        w = i8(0)
+    store_i8(out, i, w)
+"""
+    return KernelText(text, "within", ("i8",) * 5)
+
+
+@functools.cache
 def _numbers() -> KernelText:
     """A kernel that puts numbers where other kernels read them."""
     names = [f"n{i}" for i in range(NUMBERS)]

@@ -299,6 +299,25 @@ cuLaunchKernel(Handle function, unsigned gx, unsigned gy, unsigned gz, unsigned 
     return shared || extra ? 1 : submit(stream, task);
 }
 
+/* CUlaunchConfig. */
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    const int *attributes;
+    unsigned n_attributes;
+} Launching;
+
+int
+cuLaunchKernelEx(const Launching *how, Handle function, void **parameters, void **extra)
+{
+    FAILS("cuLaunchKernel");
+    Task *task = calloc(1, sizeof *task);
+    fill(task, function, how->grid, how->block, parameters);
+    if (how->shared || extra || how->n_attributes != 1 || how->attributes[0] != 6 || how->attributes[2] != 1)
+        return 1;
+    return submit(how->stream, task);
+}
+
 int cuGraphCreate(Handle *graph, unsigned flags) { *graph = calloc(1, sizeof(Graph)); return (int)flags; }
 
 static int

@@ -23,6 +23,21 @@ typedef struct {
     Handle kernel, context;
 } Node;
 
+/* CUlaunchConfig with one attribute. */
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    const void *attributes;
+    unsigned n_attributes;
+} Launching;
+
+/* What says of a launch that it may be set up while the kernel before it in the stream runs, and is a kernel that waits
+   for that one itself. */
+static const struct {
+    int what, nothing;
+    int value[16];
+} early_launch = {6, 0, {1}};
+
 /* An edge to a kernel that may be set up while the one before it runs. */
 static const unsigned char early_edge[8] = {1, 0, 1};
 
@@ -51,6 +66,7 @@ static struct {
     Status (*end)(Handle, Handle *);
     Status (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **,
                      void **);
+    Status (*launch_as)(const Launching *, Handle, void **, void **);
     Status (*graph)(Handle *, unsigned);
     Status (*add)(Handle *, Handle, const Handle *, size_t, const Node *);
     Status (*add_graph)(Handle *, Handle, const Handle *, size_t, Handle);
@@ -92,6 +108,7 @@ static const struct {
     {&cuda.begin, "cuStreamBeginCapture_v2", NULL, 0},
     {&cuda.end, "cuStreamEndCapture", NULL, 0},
     {&cuda.launch, "cuLaunchKernel", NULL, 0},
+    {&cuda.launch_as, "cuLaunchKernelEx", NULL, 1},
     {&cuda.graph, "cuGraphCreate", NULL, 0},
     {&cuda.add, "cuGraphAddKernelNode_v2", "cuGraphAddKernelNode", 0},
     {&cuda.add_graph, "cuGraphAddChildGraphNode", NULL, 0},
@@ -241,7 +258,7 @@ put(const RtCode *code, Loaded *x)
     int64_t which = image_for(code, 10 * major + minor);
     if (which < 0)
         return RT_CODE;
-    x->early = code->kernels[0].images[which].early && cuda.order != NULL;
+    x->early = code->kernels[0].images[which].early;
     x->n_kernels = code->n_kernels;
     x->modules = calloc((size_t)code->n_kernels, sizeof(Handle));
     x->functions = calloc((size_t)code->n_kernels, sizeof(Handle));
@@ -436,11 +453,20 @@ call_blas(Loaded *loaded, const RtLaunch *x, char **slots, Handle stream)
 static int
 launch(Loaded *loaded, const RtLaunch *x, void **parameters, Handle stream)
 {
-    return refused(cuda.launch(loaded->functions[x->kernel], (unsigned)x->grid[0], (unsigned)x->grid[1],
-                               (unsigned)x->grid[2], (unsigned)x->block[0], (unsigned)x->block[1],
-                               (unsigned)x->block[2], 0, stream, parameters, NULL))
-               ? RT_DRIVER
-               : RT_OK;
+    Handle function = loaded->functions[x->kernel];
+    const int64_t *g = x->grid, *b = x->block;
+    Status status;
+    if (loaded->early && cuda.launch_as) {
+        Launching how = {.stream = stream, .attributes = &early_launch, .n_attributes = 1};
+        for (int d = 0; d < 3; d++) {
+            how.grid[d] = (unsigned)g[d];
+            how.block[d] = (unsigned)b[d];
+        }
+        status = cuda.launch_as(&how, function, parameters, NULL);
+    } else
+        status = cuda.launch(function, (unsigned)g[0], (unsigned)g[1], (unsigned)g[2], (unsigned)b[0], (unsigned)b[1],
+                             (unsigned)b[2], 0, stream, parameters, NULL);
+    return refused(status) ? RT_DRIVER : RT_OK;
 }
 
 static int
@@ -514,7 +540,7 @@ make_graph(Loaded *loaded, const RtLaunches *list, char **slots, Kept *kept)
         return RT_DRIVER;
     for (int64_t i = 0; i < list->n_launches; i++) {
         const RtLaunch *x = list->launches + i;
-        int chained = x->chained && loaded->early;
+        int chained = x->chained && loaded->early && cuda.order;
         int64_t n = chained ? 0 : x->n_after;
         Status status;
         for (int64_t k = 0; k < n; k++)

@@ -435,12 +435,28 @@ def mistakes():
             arguments = described(arguments, keep), len(arguments)
             found[f"described {name}"] = f.dll.f_call(*arguments, None, 0, None, ctypes.c_int64(0), None)
         found["loops"] = turned(fake, folder)
+        found["two"] = several(folder)
         program = program_of(lambda x, i: x[i], [R.random(9), R.integers(0, 9, 4)])
         library = mb.compiling.build(program, path=Path(folder) / "libpicked.so", name="picked")
         call = Loaded(library, program, "picked")
         for last in (8, -9, 9, -10):
             found[f"index {last}"] = call(on_card([R.random(9), np.array([0, 1, 2, last])]), call.results())
         print(json.dumps(found))
+
+
+def several(folder):
+    """A library of two signatures, of which the arrays' dtypes and shapes choose one."""
+    programs = [program_of(lambda x, a: x * a, [x, x.dtype.type(3)]) for x in (np.zeros(4), np.zeros(5, "f4"))]
+    library = mb.compiling.build(*programs, path=Path(folder) / "libtwo.so", name="two")
+    found = []
+    for program, x in zip(programs, (R.random(4), R.random(5).astype("f4")), strict=True):
+        call = Loaded(library, program, "two")
+        given, results = on_card([x, x.dtype.type(3)]), call.results()
+        code = by_description(call, given, results)
+        found.append(
+            (code, CuArray._download(view_of(results[0])).tobytes() == (x * x.dtype.type(3)).tobytes())
+        )
+    return found
 
 
 def turned(fake, folder):

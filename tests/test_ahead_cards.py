@@ -62,6 +62,10 @@ def test_a_stream_may_be_recorded_unless_the_host_looks_at_values(mistaken):
     assert {k: mistaken[k] for k in wanted} == wanted
 
 
+def test_signatures_are_found_by_dtype_and_shape(mistaken):
+    assert mistaken["two"] == [[0, True]] * 2
+
+
 def test_many_trips_of_loops_are_one_graph(mistaken):
     by_graphs, plainly = mistaken["loops"]
     assert by_graphs[:2] == plainly[:2] == [0, True]
@@ -127,6 +131,10 @@ def test_a_program_in_c_needs_no_python(tmp_path):
         "-ldl",
     ]
     subprocess.run(words, cwd=tmp_path, check=True)
+    if shutil.which("g++"):
+        subprocess.run(
+            ["g++", "-fsyntax-only", "-Wall", "-Werror", "-x", "c++", "step.h"], cwd=tmp_path, check=True
+        )
     (tmp_path / "with").mkdir()
     built_fake(tmp_path / "with", "libcuda.so.1")
 

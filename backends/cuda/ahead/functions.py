@@ -14,8 +14,9 @@ struct CUstream_st;
 typedef struct mirabelle_graphs mirabelle_graphs;
 """
 
-_DECLARED = """/* Have code and data on the current context's card before the first call; give them up (after graphs that
-   are kept). */
+_DECLARED = """
+/* Have code and data on the current context's card before the first call; give them up, and before that all
+   graphs that are kept. */
 int {name}_load(void);
 int {name}_unload(void);
 /* Give up graphs that are kept (of functions that end in _graph). */

@@ -15,7 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.distributed.communicators import Alone, use_communicator
-from mirabelle.arraytypes.library import routine_of, scan
+from mirabelle.arraytypes.library import registered, routine_of, scan
 from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node, Slot, frozen
 from mirabelle.dispatch import verbs
@@ -231,6 +231,10 @@ def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
         entries = index.ravel().tolist()
         if not entries or (min(entries) >= 0 and max(entries) < n):
             return index
+    own = registered(inner, "within")
+    found = None if own is None else own(index, axis, n)
+    if found is not None:
+        return found
     # (Of one dtype, whatever the entries are.)
     return cast_to(within(wrap(inner, Leaf(index)), axis, n), np.dtype(np.int64))
 

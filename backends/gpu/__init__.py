@@ -4,6 +4,7 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     cards,
     described,
     direct,
+    indexchecks,
     indexkernels,
     library,
     matmul,

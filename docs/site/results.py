@@ -38,7 +38,10 @@ PAGES = {
         "Meshes and flows",
         "meshdata gpu_meshdata dg_host dg_gpu dg_split dg_scaling dg_scaling_CuArray",
     ),
-    "compiling": ("Compiling", "programs_latency programs_overhead programs_sizes transformations ahead gpu_ahead"),
+    "compiling": (
+        "Compiling",
+        "programs_latency programs_overhead programs_sizes transformations ahead gpu_ahead",
+    ),
 }
 # Results that are on no page, by the reason.
 NOT_SHOWN = {

@@ -21,14 +21,13 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.cuda.ahead.code import Architecture, image
 from mirabelle.backends.cuda.ahead.driver import Kernel, Launched, family
 from mirabelle.backends.cuda.kernelgraph import function_of
+from mirabelle.backends.gpu.indexchecks import checks
 from mirabelle.backends.gpu.kernelgraphs import Launch, dependencies
 from mirabelle.backends.gpu.lib_blas import ON_CARD
 from mirabelle.backends.gpu.loops import LONGEST, MEMORIES, Turns, rounds_for
 from mirabelle.backends.gpu.plans import BLAS_BYTES, BlasLaunch, CardPlan, Together
-from mirabelle.backends.gpu.run import THREADS
 from mirabelle.backends.host.ahead import linking
 from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced
-from mirabelle.dispatch.promotion import code
 
 # So many numbers go to the card with one launch (card.h), and where they may begin.
 NUMBERS, APART = 8, 16
@@ -199,16 +198,11 @@ class CardTables(Tables):
             return [], at
         self.looks = True
         place, at = self.settled(plan, index, at)
-        flag, at = self.room(plan, NUMBERS * APART, at)
-        driver, text = self.family.driver(), _within(code(index.dtype))
-        fixed = index.size, step.call.template[0][2]
-        grid = -(-index.size // THREADS), 1, 1
-        run = driver.launcher(driver.load(text, {}), text.codes, grid, (THREADS, 1, 1), fixed)
-        text = _numbers()
-        clear = driver.launcher(driver.load(text, {}), text.codes, (1, 1, 1), (1, 1, 1), ())
+        flag, at = self.room(plan, 8, at)
+        clear, run = checks(self.family.driver(), index.dtype, index.size, step.call.template[0][2])
         launches = [
             *self.before,
-            Launch(clear, [(flag, 0)], [0] * NUMBERS, [], []),
+            Launch(clear, [(flag, 0)], [], [], []),
             Launch(run, [(dest.number, 0), place, (flag, 0)], [], [], []),
         ]
         after: list[list[int]] = [[] for _ in launches[:-1]]
@@ -345,25 +339,6 @@ def as_they_were(plan: Any) -> Iterator[None]:
         plan.arena_bytes, plan.peak_bytes, offsets = before
         for s, offset in zip(plan.storages, offsets, strict=True):
             s.offset = offset
-
-
-def _within(c: str) -> KernelText:
-    """A kernel that counts indices from 0 on, and says if one is out of range."""
-    negative = "" if c[0] == "u" else "    if w < i8(0):\n        w = i8(w + n)\n"
-    text = f"""def within(out, x, flag, size, n):
-    i = i8(i8(block_x()) * i8(threads_x()) + i8(thread_x()))
-    if i >= size:
-        return
-    w = i8(load_{c}(x, i))
-{negative}    if w < i8(0):
-        store_i8(flag, 0, i8(1))
-        w = i8(0)
-    if w >= n:
-        store_i8(flag, 0, i8(1))
-        w = i8(0)
-    store_i8(out, i, w)
-"""
-    return KernelText(text, "within", ("i8",) * 5)
 
 
 @functools.cache

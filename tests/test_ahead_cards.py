@@ -182,6 +182,15 @@ def test_bad_options_are_refused(tmp_path):
         mb.compiling.build(inner, blas="none")
 
 
+def test_arguments_may_be_called_as_what_the_library_needs(tmp_path):
+    def f(stream, graphs, given, code, workspace):
+        return stream * graphs + given * code + workspace
+
+    program = program_of(f, [np.zeros(3), 1.0, np.zeros(3), 1.0, np.zeros(3)])
+    library = mb.compiling.build(program, arch="compute_80", name="f", path=tmp_path / "libf.so")
+    assert "given_: float64[3], code: float64[]" in library.functions[0]
+
+
 def test_a_plan_stays_as_it_was(tmp_path):
     program = program_of(lambda a, b: mb.sum(mb.exp(a @ b) + a), [R.random((9, 9))] * 2)
     before = program.plan.peak_bytes, program.plan.arena_bytes, [s.offset for s in program.plan.storages]

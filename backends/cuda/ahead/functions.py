@@ -29,7 +29,7 @@ _DEFINED = """
 PUBLIC int
 {name}_load(void)
 {{
-    return rt_card_load(&code);
+    return rt_card_load(&rt_code);
 }}
 
 PUBLIC int
@@ -63,7 +63,7 @@ CALLING = Calling(
     types=_TYPES,
     declared=_DECLARED,
     defined=_DEFINED,
-    call="rt_card_call(&code, ",
+    call="rt_card_call(&rt_code, ",
 )
 
 
@@ -100,7 +100,7 @@ class CardFunction(Function):
             tables.lines.append(
                 f"PUBLIC int\n{self.name}{word}({first}{self.parameters()})\n{{\n"
                 f"    void *const given[] = {{{self.cells()}}};\n{checked}"
-                f"    return rt_card_run(&code, &{made}, given, workspace, workspace_bytes, stream, {kept});\n"
+                f"    return rt_card_run(&rt_code, &{made}, given, workspace, workspace_bytes, stream, {kept});\n"
                 "}"
             )
         return f"{made}.signature"

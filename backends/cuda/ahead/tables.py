@@ -84,7 +84,7 @@ class CardTables(Tables):
     includes = (
         '#include "card.h"\n'
         'extern const unsigned char CODE[] __attribute__((visibility("hidden")));\n'
-        "static const RtCode code;\n"
+        "static const RtCode rt_code;\n"
     )
     # (What cuBLAS works in has to begin there, and other bits come from elsewhere.)
     alignment = 256
@@ -124,7 +124,7 @@ class CardTables(Tables):
             kernels.append(braced(f'"{entry}"', self.array("const RtImage", rows)))
         table = self.array("const RtKernel", kernels)
         fields = table, len(kernels), len(self.architectures), "CODE", "DATA", len(self.data), self.count
-        self.lines.append(f"static const RtCode code = {braced(*fields)};")
+        self.lines.append(f"static const RtCode rt_code = {braced(*fields)};")
 
     def binaries(self) -> dict[str, bytes]:
         return {**super().binaries(), "CODE": bytes(self.images)}

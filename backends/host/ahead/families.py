@@ -144,11 +144,9 @@ class SizedFunction(interface.Function):
             self.n_arguments, len(self.results), tables.threads, settings.thread_size,
             tables.array("const RtArray", arguments), tables.array("const int64_t *const", axes),
         )  # fmt: skip
-        given = [f"{'&' if x.by_value else ''}{x.name}" for x in self.arrays]
-        cells = ", ".join([f"(void *){x}" for x in given]) or "NULL"
         sizes = ", ".join(self.sizes)
         tables.lines.append(
-            f"PUBLIC int\n{self.name}({self.parameters()})\n{{\n    void *const given[] = {{{cells}}};\n"
+            f"PUBLIC int\n{self.name}({self.parameters()})\n{{\n    void *const given[] = {{{self.cells()}}};\n"
             f"    const int64_t sizes[] = {{{sizes}}};\n"
             f"    return rt_sized(&{family}, sizes, given, workspace, workspace_bytes, threads);\n}}\n\n"
             f"PUBLIC int64_t\n{self.name}_bytes({self.size_parameters()})\n{{\n"

@@ -100,8 +100,8 @@ class CardFunction(Function):
             tables.lines.append(
                 f"PUBLIC int\n{self.name}{word}({first}{self.parameters()})\n{{\n"
                 f"    void *const given[] = {{{self.cells()}}};\n{checked}"
-                f"    return rt_card_run(&rt_code, &{made}, given, workspace, workspace_bytes, stream, {kept});\n"
-                "}"
+                f"    return rt_card_run(&rt_code, &{made}, given, workspace, workspace_bytes, stream,\n"
+                f"                       {kept});\n}}"
             )
         return f"{made}.signature"
 

@@ -46,8 +46,8 @@ _C_WORDS = frozenset((
     "auto", "bool", "break", "case", "char", "complex", "const", "continue", "default", "do", "double",
     "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "main", "register",
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "threads", "typedef",
-    "union", "unsigned", "void", "volatile", "while", "workspace", "workspace_bytes", "given", "graphs", "sizes",
-    "stream",
+    "union", "unsigned", "void", "volatile", "while", "workspace", "workspace_bytes", "given", "graphs",
+    "sizes", "stream",
 ))  # fmt: skip
 
 

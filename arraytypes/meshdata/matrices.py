@@ -30,6 +30,7 @@ from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.meshdata.divisions import division_of, is_divided
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
+from mirabelle.arraytypes.meshdata.treearray import TreeArray, over
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -310,6 +311,9 @@ class Matrix:
         verbs.assign(self.data, 0)
 
     def __matmul__(self, other: ArrayLike) -> AbstractArray:
+        rows, columns = (getattr(d[0], "tree", None) for d in (self.pattern.rows, self.pattern.columns))
+        if rows is not None and isinstance(other, TreeArray) and other.tree == columns:
+            return over(rows, verbs.matmul(self.csr, other.parent))  # (b - A @ u is a function, as b is)
         return verbs.matmul(self.csr, other)
 
     @property

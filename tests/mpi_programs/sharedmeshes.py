@@ -60,8 +60,10 @@ def stokes(interleaved, array):
     """(Entries in the order of the fields, so that both storages compare.)"""
     flow = lambda x: np.stack([x[..., 1] * (1 - x[..., 1]), 0 * x[..., 0]], axis=-1)
     W, A, b = PROGRAMS["stokes"](2, flow, interleaved, array)
-    w, info = mb.linalg.minres(A, b, rtol=1e-14)
+    w, info = mb.linalg.minres(A, b, rtol=1e-12)
     assert info.converged
+    # (A residual of that size is an error 1e4 times as large, the matrix' condition: what is left is solved for.)
+    w = w + mb.linalg.minres(A, b - A @ w, rtol=1e-4)[0]
     assert entries(W.join(*W.split(w))).tolist() == entries(w).tolist()
     return np.concatenate([entries(part) for part in W.split(w)])
 
@@ -71,8 +73,8 @@ STOKES = [functools.partial(stokes, interleaved) for interleaved in (False, True
 
 def taylor_hood(comm):
     for program in STOKES:
-        same(program, 1e-11)
-    np.testing.assert_allclose(alone(STOKES[0]), alone(STOKES[1]), rtol=0, atol=1e-11)
+        same(program)
+    np.testing.assert_allclose(alone(STOKES[0]), alone(STOKES[1]), rtol=0, atol=1e-12)
 
 
 def elastic(array):

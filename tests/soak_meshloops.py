@@ -14,7 +14,8 @@ from tests import test_meshdata_loops as loops
 
 
 def divided(count: int, first: int, ranks: int) -> int:
-    """Loops, and programs on random meshes and spaces, with the constructor of arrays swapped."""
+    """Loops, statements one after the other, and programs on random meshes and spaces, with the constructor of
+    arrays swapped."""
     from pathlib import Path
 
     sys.path[:0] = [str(Path(__file__).parent)]
@@ -25,6 +26,8 @@ def divided(count: int, first: int, ranks: int) -> int:
         for kind in ("HostArray", "RefArray"):
             try:
                 shared.one_of_all(seed, kind, ranks)
+                for parted in (False, True):
+                    shared.one_after_the_other(seed, kind, ranks, parted)
                 if kind == "HostArray":
                     shared.of_a_space(seed, [ranks])
             except Exception as e:

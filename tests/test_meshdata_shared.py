@@ -87,6 +87,211 @@ def test_random_loops_on_fake_cards():
         one_of_all(100 + seed, "RefArray", 2)
 
 
+# Whatever is done one after the other: what is pending, and which ghosts hold
+
+
+def some_mesh(rng):
+    n, m = (int(k) for k in rng.integers(1, 4, 2))
+    square, quads = md.unit_square(n, m), md.unit_square(n, m, shape="quadrilateral")
+    k = quads.points("cell").size // 2
+    several = {"quadrilateral": quads.cells["quadrilateral"][:k], "triangle": square.cells["triangle"][2 * k :]}
+    return [
+        lambda: md.interval(n * m + 1), lambda: square, lambda: quads, lambda: md.unit_cube(1),
+        lambda: md.Mesh(square.coordinates, {s: c for s, c in several.items() if len(c)}),
+    ][rng.integers(5)]()  # fmt: skip
+
+
+INTENTS = [md.INC, md.INC, md.WRITE, md.WRITE, md.RW, md.MIN_RW, md.MAX_RW, md.MIN_WRITE, md.MAX_WRITE]
+
+
+class Statements:
+    """A random program on a mesh: loops of all kinds over all kinds of points, and what stands between them."""
+
+    def __init__(self, seed, parted, length=10):
+        self.rng = rng = np.random.default_rng(seed)
+        self.mesh, self.parted = some_mesh(rng), parted
+        self.dim = {c: self.mesh.topology.dim_of(c) for c in self.mesh.topology.shapes}
+        self.kinds = [c for c in self.dim if self.mesh.points(c).size]
+        self.components = {f"{c}{i}": c for c in self.kinds for i in range(2)}
+        self.block = {x: tuple(int(b) for b in rng.integers(1, 3, rng.integers(0, 2))) for x in self.components}
+        self.start = {
+            x: rng.integers(0, 9, (self.mesh.points(c).size, *self.block[x])).astype(float)
+            for x, c in self.components.items()
+        }
+        self.lines = [self.loop() if rng.random() < 0.7 else self.other() for _ in range(length)]
+
+    def loop(self):
+        rng = self.rng
+        source = str(rng.choice(self.kinds))
+        names = [str(x) for x in rng.permutation(list(self.components))]
+        names = [x for x in names if self.ways(source, self.components[x])][: rng.integers(2, 5)]
+        writes = max(1, len(names) // 2)
+        accesses = []
+        for i, x in enumerate(names):
+            intent = INTENTS[rng.integers(len(INTENTS))] if i < writes else md.READ
+            way = str(rng.choice(self.ways(source, self.components[x])))
+            if intent is md.RW and way != "own":
+                intent = md.INC
+            table = None
+            if way == "table":
+                size, n = self.mesh.points(self.components[x]).size, self.mesh.points(source).size
+                table = rng.integers(-1, size, (n, int(rng.integers(1, 4))))
+            accesses.append((intent, x, way, table))
+        some = None
+        if rng.random() < 0.3:
+            some = np.flatnonzero(rng.random(self.mesh.points(source).size) < 0.6)
+            some = some if self.parted or rng.random() < 0.5 else rng.permutation(some)
+        return "loop", source, accesses, some, [int(w) for w in rng.integers(1, 4, 64)]
+
+    def ways(self, source, target):
+        if source == target:
+            return ["own"] if self.parted else ["own", "own", "table"]
+        if self.dim[source] > self.dim[target]:
+            there = target in {p.component for p in self.mesh.closure(source).targets}
+            return ["closure"] if there else []
+        if self.parted:
+            return []
+        up = {p.component for p in self.mesh.star(source).targets}
+        return ["table", "star", "around"] if target in up else ["table"]
+
+    def other(self):
+        rng = self.rng
+        x = str(rng.choice(list(self.components)))
+        alike = [y for y in self.components if (self.components[y], self.block[y]) ==
+                 (self.components[x], self.block[x])]  # fmt: skip
+        what = str(rng.choice(["fill", "add", "lazy", "copy", "sum", "own", "look"]))
+        return what, x, str(rng.choice(alike)), int(rng.integers(-3, 4))
+
+    def run(self, make, mesh, loop, numbers=None, look=lambda x, y: None):
+        """Everything, on arrays that are made so; `look` is shown some of them meanwhile."""
+        arrays = {x: make(self.components[x], v) for x, v in self.start.items()}
+        held = []
+        for line in self.lines:
+            if line[0] != "loop":
+                what, x, y, number = line
+                if what == "fill":
+                    arrays[x][...] = float(number)
+                elif what == "add":
+                    arrays[x] += number * arrays[y]
+                elif what == "lazy":
+                    held.append((self.components[x], arrays[x] * 2.0 + arrays[y]))
+                elif what == "copy":
+                    arrays[x] = arrays[y] * 1.0
+                elif what == "sum":
+                    held.append((None, (arrays[x] * 1.0).sum()))
+                elif what == "own":
+                    arrays[x] = arrays[x] - number
+                else:
+                    look(self.components[x], arrays[x])
+                continue
+            _, source, accesses, some, weights = line
+            points = mesh.points(source)
+            kernel, given = self.kernel(accesses, weights), []
+            for intent, x, way, table in accesses:
+                given.append(intent(arrays[x], self.through(mesh, source, self.components[x], way, table)))
+            if some is not None:
+                chosen = some if numbers is None else np.isin(numbers(source), some)
+                points = points.subset(chosen)
+            loop(points, kernel, *given)
+        return [*arrays.items(), *held]
+
+    def through(self, mesh, source, target, way, table):
+        if way == "own":
+            return None
+        if way == "table":
+            return md.Dofs(mesh.points(source), table, mesh.points(target).size)
+        if way == "closure":
+            return mesh.closure(source, target)
+        found = mesh.star(source, target).padded()
+        if way == "around":  # (back, and there again: composed, with nothing at nothing)
+            back = mesh.closure(target, source)
+            found = found(back)(found) if found.arity * back.arity * found.arity < 20 else found
+        return found
+
+    def kernel(self, accesses, weights):
+        gathers = [intent in (md.READ, md.RW) for intent, *_ in accesses]
+        writes = [intent is not md.READ for intent, *_ in accesses]
+
+        def mixed(*given):
+            total = 0.0
+            for i, x in enumerate(given):
+                if gathers[i]:
+                    for j, e in enumerate(np.ravel(x)):
+                        total = total + np.minimum(np.maximum(e, -30.0), 30.0) * weights[(i + j) % 64]
+            total = np.minimum(np.maximum(total, -30.0), 30.0)
+            for i, y in enumerate(given):
+                if writes[i]:
+                    for j, at in enumerate(np.ndindex(y.shape)):
+                        y[at] = total * weights[(i * 7 + j) % 64] + j
+
+        scope = {"mixed": mixed}
+        names = ", ".join(f"x{i}" for i in range(len(accesses)))
+        exec(f"def kernel({names}):\n    mixed({names})", scope)
+        return scope["kernel"]
+
+
+def loop_by_hand(points, kernel, *accesses):
+    tables = []
+    for a in accesses:
+        through = a.through
+        if hasattr(through, "target"):
+            to = next(iter(through.targets))
+            through = md.Dofs(through.source, through.target().table, to.size)
+        tables.append(type(a)(a.intent, a.array, through, a.whole))
+    for a, found in zip(accesses, by_hand(points, kernel, *tables), strict=True):
+        a.array[...] = found
+
+
+def one_after_the_other(seed, kind, ranks, parted):
+    program = Statements(seed, parted)
+    wanted = program.run(lambda _, v: v.copy(), program.mesh, loop_by_hand)
+    owner = np.random.default_rng(seed).integers(0, ranks, sum(map(len, program.mesh.cells.values())))
+    array, overlap = mb.DArray[getattr(mb, kind)], seed % 2
+
+    def of_parts(comm):
+        part = md.part(program.mesh, owner if seed % 3 else None, overlap=overlap)
+
+        def make(c, v):
+            return part.divided(c, array.inner(v[part.numbers(c)]))
+
+        found = program.run(make, part.mesh, md.loop, part.numbers, lambda c, x: x.local)
+        return [
+            (
+                c,
+                mb.to_numpy(x)
+                if c is None
+                else (
+                    program.components.get(c, c),
+                    part.numbers(program.components.get(c, c)),
+                    mb.to_numpy(part.local(program.components.get(c, c), x)),
+                ),
+            )
+            for c, x in found
+        ]
+
+    def of_all(comm):
+        rng, mesh = np.random.default_rng(seed), md.Mesh(program.mesh.coordinates, program.mesh.cells)
+        found = program.run(
+            lambda c, v: array(v, layout=some_layout(rng, v.shape, comm.size)), mesh, md.loop,
+            look=lambda c, x: x.local,
+        )  # fmt: skip
+        return [(c, mb.to_numpy(x)) for c, x in found]
+
+    for found in on_ranks(ranks, of_parts if parted else of_all):
+        for (name, want), (_, got) in zip(wanted, found, strict=True):
+            if isinstance(got, tuple):
+                _, numbers, got = got
+                want = want[numbers]
+            np.testing.assert_array_equal(got, want, err_msg=f"{name}")
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_statements_one_after_the_other(parted):
+    """(`python -m tests.soak_meshloops 500 0 3` runs others: these were wrong.)"""
+    seed = 41 if parted else 20
+    one_after_the_other(seed, "HostArray", 2, parted)
+
+
 # Whatever the mesh and the space
 
 

@@ -517,7 +517,11 @@ def _write_view(family: Any, view: DView, tree: Any) -> None:
             buffer.written()
             return
     if buffer.partition.partial:
-        combining.resolve(buffer)
+        if view.whole and all(leaf.view.buffer is not buffer for leaf in leaves_of(tree, family)):
+            # (Nothing is sent: a process that writes to other memory, since it holds the old, sends nothing.)
+            buffer.forget()
+        else:
+            combining.resolve(buffer)
         view._map = None
     shown = view.map
     if not view.size:

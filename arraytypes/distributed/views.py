@@ -78,6 +78,12 @@ class DBuffer:
         """Join what it waits for in a way of its own; False where that are terms of all processes."""
         return False
 
+    def forget(self) -> None:
+        """Wait for nothing: all of it is about to be written, and nothing that stood there is read."""
+        part = self.partition
+        self.partition = partition(part.shape, part.mesh, part.splits)
+        self.local, self._leaf = self.inner._alike(self.local), None
+
     def written(self) -> None:
         """Its contents have changed: what was known of them no longer holds."""
         if self._leaf is not None:

@@ -88,15 +88,12 @@ def ghosts_of(entries: Entries, x: DArray, written: bool) -> Ghosted:
         known = _recalled(leaf)
         if known is None or known[0] is not entries:
             g = Ghosted(entries.local(x, written=written), entries.forest, valid=False)
+            g.owned_count = entries.count
             if not written:  # (also where there are no ghosts: others have some)
                 _remember(leaf, entries, g)
             return g
         g = known[1]
-    if not written:
-        return g
-    made = Ghosted(verbs.copy(g.array), g.forest)
-    made.state = g.state
-    return made
+    return g.copy() if written else g
 
 
 def _remember(leaf: Any, entries: Entries, g: Ghosted) -> None:

@@ -27,7 +27,7 @@ from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partial
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.dividedghosts import ghosts_of, keep, was_read
-from mirabelle.arraytypes.meshdata.divisions import Division, Entries, division_of
+from mirabelle.arraytypes.meshdata.divisions import Division, Entries, division_of, entries_by
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted
@@ -67,7 +67,7 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
             "between two programs; one that the function makes, `pattern.matrix(array=...)`, is in its program."
         )
     accesses = [_of_parent(points, a) for a in accesses]
-    division, comm = division_of(points), _shared_by(points, accesses)
+    division, comm, asked = division_of(points), _shared_by(points, accesses), points
     if division is not None:
         points = division.owned(points)
     elif comm is not None:
@@ -82,7 +82,7 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
         None
         if not isinstance(a.array, DArray) or a.whole
         else _entries(kernel, name, points, division, a)
-        if comm is None
+        if comm is None or getattr(a.through, "forest", None) is not None
         else _shared_entries(kernel, name, points, a)
         for name, a in zip(kernel.parameters, given, strict=True)
     ]
@@ -98,15 +98,13 @@ def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
         elif isinstance(a.array, DArray):
             a = _whole(a)
         inner.append(a)
-    run_ghosted(points, kernel, inner, atomics)
+    run_ghosted(points, kernel, inner, atomics, lambda table: _order(asked, division, comm, table))
     for a, i, entries in zip(given, inner, ways, strict=True):
         if entries is None:
             continue
         if not a.intent.writes:
             was_read(entries, a.array, i.array)
             continue
-        if a.intent.combines is None and (a.through is not None or comm is not None):
-            _last_writers(kernel, points, division, a, entries).reduce(i.array.array, "replace")
         keep(entries, a.array, i.array)
     for a, i in zip(given, inner, strict=True):
         if a.whole and a.intent.writes and isinstance(a.array, DArray):
@@ -135,13 +133,12 @@ def _shared_by(points: Any, accesses: Sequence[Any]) -> Any:
     if division_of(points) is not None:
         return None
     given = [a for a in accesses if isinstance(a, Access)]
-    if any(getattr(a.through, "forest", None) is not None for a in given):
+    forests = [a.through for a in given if getattr(a.through, "forest", None) is not None]
+    if any(through.shared is None for through in forests):
         return None  # (tables of this process' own points)
     divided = [a for a in given if isinstance(a.array, DArray)]
     if is_shared(points):
-        added = [a.array.forest.comm for a in given if getattr(a.through, "shared", None) is not None
-                 and isinstance(a.array, Ghosted)]  # fmt: skip
-        return next(iter([a.array.communicator for a in divided] + added), None)
+        return next((a.array.communicator for a in divided), None)
     base = points.points if isinstance(points, Subset) else points
     if getattr(base, "topology", None) is not None:
         return None  # (a part of a mesh, made without the others)
@@ -165,29 +162,18 @@ def _shared_entries(kernel: Any, name: str, points: Any, access: Access) -> Entr
     return reached_entries(base, rows_of(kernel, name, base, access.through, access.array), access.array, flat)
 
 
-def _last_writers(kernel: Any, points: Any, division: Division | None, access: Access, entries: Entries) -> Any:
-    """The forest by which entries of others come to their owners that a point here is the last to write."""
+def _order(points: Any, division: Division | None, comm: Any, table: Dofs | None) -> np.ndarray:
+    """Numbers of all points of a kind that rise in the order in which one process would run them."""
     base: Points = points.points if isinstance(points, Subset) else points
-    table = rows_of(kernel, "", base, access.through, access.array)
-
-    def find() -> Any:
-        numbers = np.arange(base.size)
-        if division is not None:
-            numbers = np.asarray(division.part.numbers(base.component), np.int64)
-        elif isinstance(access.through, Dofs) and access.through.forest is not None:
-            numbers = numbers + (entries.forest.comm.rank << 32)
-        at = points.indices if isinstance(points, Subset) else np.arange(base.size)
-        rows, size = np.asarray(table.table)[at], entries.forest.size // max(table.size, 1)
-        last = np.full(entries.forest.size, -1)
-        some = np.maximum(rows, 0)[..., None] * size + np.arange(size)
-        np.maximum.at(last, some, np.where(rows >= 0, numbers[at][:, None], -1)[..., None])
-        mine = last.copy()
-        entries.forest.reduce(last, "max")
-        entries.forest.bcast(last)
-        leaves = entries.forest.leaves
-        return entries.forest.restricted(leaves=leaves[(mine[leaves] >= 0) & (mine[leaves] == last[leaves])])
-
-    return entries.written(points, table, find)
+    if division is not None:
+        return division.numbers(base)
+    numbers = np.arange(base.size)
+    if comm is None and table is not None and table.forest is not None:
+        return numbers + (table.forest.comm.rank << 32)
+    if isinstance(points, Subset):  # (all have it)
+        numbers[points.indices] = 0
+        np.maximum.at(numbers, points.indices.astype(np.intp), np.arange(len(points)))
+    return numbers
 
 
 def _entries(kernel: Any, name: str, points: Any, division: Division | None, access: Access) -> Entries:
@@ -195,7 +181,7 @@ def _entries(kernel: Any, name: str, points: Any, division: Division | None, acc
     through = access.through
     if isinstance(through, Dofs):
         if through.forest is not None:
-            return through.known("entries", lambda _: Entries(through.forest))  # type: ignore[no-any-return]
+            return entries_by(through.forest)
         division = division or division_of(through.source)
         if division is not None and through.tree is not None:
             return division.entries(through.tree)

@@ -19,7 +19,6 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
 from mirabelle.arraytypes.meshdata.divisions import Entries
-from mirabelle.arraytypes.meshdata.ghosts import Ghosted
 from mirabelle.arraytypes.meshdata.matrices import ranges
 from mirabelle.arraytypes.programs.errors import PartsAsked
 from mirabelle.arraytypes.programs.traced import Traced
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 class DividedMatrix:
     """A matrix over processes. `md.pattern(V.dofs).matrix(array=mb.DArray)` makes it, of a divided mesh.
 
-    `data` are its entries, which loops add to, with copies of entries of others; `A.dofs` says which of them
-    each cell reaches. All processes add to it, and multiply, together.
+    `data` are its entries, a distributed vector that loops add to; `A.dofs` says which of them each cell
+    reaches. All processes add to it, and multiply, together.
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
@@ -54,7 +53,7 @@ class DividedMatrix:
 
     def __init__(self, pattern: DividedPattern, data: AbstractArray) -> None:
         self.pattern = pattern
-        self.data = Ghosted(data, pattern.forest)
+        self.data = data
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,7 +61,7 @@ class DividedMatrix:
 
     @property
     def dtype(self) -> np.dtype:
-        found: np.dtype = self.data.array.dtype
+        found: np.dtype = self.data.dtype
         return found
 
     @property
@@ -76,11 +75,10 @@ class DividedMatrix:
 
         `A.pattern.wide` has the numbers of the latter in the whole matrix.
         """
-        self.data.begin("READ", "owned").end()
-        pattern, data = self.pattern, self.data.array
-        own = data if pattern.nnz == pattern.size else data[: pattern.nnz]
+        pattern = self.pattern
+        own = pattern.entries.own_part(self.data)
         shape = pattern.row_entries.count, pattern.columns.size
-        made: CSR = CSR._of((own, *pattern.on(leaf_family(type(data)))), shape)
+        made: CSR = CSR._of((own, *pattern.on(leaf_family(type(own)))), shape)
         return made
 
     def to_scipy(self) -> Any:
@@ -98,7 +96,7 @@ class DividedMatrix:
 
     def zero(self) -> None:
         """Set all entries to zero, to be added to again."""
-        self.data.fill(0)
+        verbs.assign(self.data, 0)
 
     def widened(self, v: AbstractArray) -> AbstractArray:
         """Of a distributed vector what this process' rows reach: own entries, then those of others."""
@@ -194,7 +192,8 @@ class Transposed:
 def set_rows(A: DividedMatrix, b: Any, at: np.ndarray, given: np.ndarray, symmetric: bool) -> None:
     """Dirichlet rows: of each process those that it owns, whoever gave them, and columns everywhere."""
     pattern, csr = A.pattern, A.csr
-    family, entries = leaf_family(type(A.data.array)), pattern.row_entries
+    data = verbs.copy(csr.parts[0])
+    family, entries = leaf_family(type(data)), pattern.row_entries
     own, values = _given_to_owners(entries, at, given)
     places = diagonal(pattern, own)
     on_all(pattern.forest.comm, lambda: _check_stored(own, places))
@@ -210,9 +209,9 @@ def set_rows(A: DividedMatrix, b: Any, at: np.ndarray, given: np.ndarray, symmet
     cleared, _ = ranges(pattern.indptr[own].astype(np.int64), pattern.indptr[own + 1].astype(np.int64))
     if symmetric:
         cleared = np.union1d(cleared, np.flatnonzero(chosen[pattern.indices]))
-    data = A.data.array
     data[asarray(cleared, device=family)] = 0
     data[asarray(places, device=family)] = 1
+    verbs.assign(A.data, pattern.entries.of_own(data))
 
 
 def _given_to_owners(entries: Entries, at: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.creation import asarray, zeros
+from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.distributed.agreement import on_all
-from mirabelle.arraytypes.meshdata.divisions import Entries, division_of, inner_of
+from mirabelle.arraytypes.meshdata.divisions import Entries, division_of, entries_by
 from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
 from mirabelle.arraytypes.meshdata.forests import StarForest
@@ -36,6 +36,7 @@ class DividedPattern:
         "column_entries",
         "columns",
         "dofs",
+        "entries",
         "forest",
         "ghosts",
         "indices",
@@ -61,12 +62,13 @@ class DividedPattern:
         tables = [*pairs, ((came[:, :1] - down.start), own[:, None])]
         width = across.reach + others
         indptr, indices, slots = found(tables, down.reach, width)
-        self.dofs = tuple(_dofs(r, slot, len(indices)) for r, slot in zip(rows, slots, strict=False))
+        self.size, self.nnz = len(indices), int(indptr[down.count])
+        self.forest = self._entry_forest(asked, slots[-1][:, 0, 0], owners)
+        self.entries = entries_by(self.forest)
+        self.dofs = tuple(_dofs(r, slot, self.forest) for r, slot in zip(rows, slots, strict=False))
         if isinstance(down, SharedEntries):
             for table in self.dofs:  # (loops run at own points only)
                 table.shared = {}
-        self.size, self.nnz = len(indices), int(indptr[down.count])
-        self.forest = self._entry_forest(asked, slots[-1][:, 0, 0], owners)
         self.indptr, self.indices, self.wide = _of_own_rows(indptr, indices, down, across, wide)
         starts = np.cumsum([0, *across.counts])
         owns = np.searchsorted(starts, self.wide, side="right") - 1
@@ -95,7 +97,7 @@ class DividedPattern:
         """A matrix of zeros, in distributed arrays of a type."""
         from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 
-        return DividedMatrix(self, zeros(self.size, dtype=dtype, device=inner_of(array)))
+        return DividedMatrix(self, self.entries.made(array, 0, dtype))
 
     def __repr__(self) -> str:
         rows, columns = self.shape
@@ -106,7 +108,7 @@ def entries_of(tables: Any) -> Entries:
     """Which process owns what tables lead to."""
     dofs = tables[0]
     if isinstance(dofs, Dofs) and dofs.forest is not None:
-        return dofs.known("entries", lambda _: Entries(dofs.forest))  # type: ignore[no-any-return]
+        return entries_by(dofs.forest)
     division, tree = division_of(dofs.source), getattr(dofs, "tree", None)
     to = getattr(dofs, "component", None)
     shared = pattern_entries(tables)
@@ -143,7 +145,7 @@ def _numbered(r: Any, c: Any, down: Entries, across: Entries) -> tuple[np.ndarra
         there = np.repeat(table >= 0, size, axis=1)
         division = division_of(dofs.source)
         if division is not None:
-            there[division.part.owned(dofs.source.component) :] = False
+            there[~division.mine(dofs.source)] = False
         elif isinstance(entries, SharedEntries):
             comm = entries.forest.comm
             there &= (owners(dofs.source, comm.size) == comm.rank)[:, None]
@@ -194,5 +196,6 @@ def _of_own_rows(
     return indptr.copy(), made, wide[used - across.count][order]
 
 
-def _dofs(r: Any, slot: np.ndarray, size: int) -> Dofs:
-    return Dofs(r.source, slot.reshape(len(slot), math.prod(slot.shape[1:])), size, local=slot.shape[1:])
+def _dofs(r: Any, slot: np.ndarray, forest: StarForest) -> Dofs:
+    table = slot.reshape(len(slot), math.prod(slot.shape[1:]))
+    return Dofs(r.source, table, forest.size, local=slot.shape[1:], forest=forest)

@@ -39,7 +39,7 @@ class Entries:
     ([2, 0, 1], [1, 0, 1], 2)
     """
 
-    __slots__ = ("_index", "_written", "count", "counts", "forest", "numbers", "own", "start", "wide")
+    __slots__ = ("_index", "count", "counts", "forest", "numbers", "own", "start", "wide")
 
     def __init__(self, forest: StarForest, own: np.ndarray | None = None) -> None:
         comm = forest.comm
@@ -58,7 +58,6 @@ class Entries:
         self.wide = self.numbers + self.start
         forest.bcast(self.wide)
         self._index: dict[Any, Any] = {}
-        self._written: dict[Any, tuple[Any, Any, Any]] = {}
 
     @property
     def size(self) -> int:
@@ -84,15 +83,6 @@ class Entries:
                 slice(first, first + self.count) if together else asarray(self.own, device=family)
             )
         return self._index[family]
-
-    def written(self, points: Any, table: Any, find: Any) -> Any:
-        """Something about what some points write by a table, which all processes find out together, once."""
-        key = id(points) if isinstance(points, Subset) else points, id(table)
-        if key not in self._written:
-            if len(self._written) >= 64:  # (subsets that come once)
-                self._written.clear()
-            self._written[key] = points, table, find()
-        return self._written[key][2]
 
     def partition(self, row: tuple[int, ...] = ()) -> Any:
         """How an array with a row for each is divided."""
@@ -154,6 +144,14 @@ class Entries:
         if ghosts:
             self.forest.bcast(made)
         return made
+
+
+def entries_by(forest: StarForest) -> Entries:
+    """The entries of which a forest says whose they are: made once, by all processes together."""
+    if forest._entries is None:
+        forest._entries = Entries(forest)
+    found: Entries = forest._entries
+    return found
 
 
 class PartRows(np.ndarray):
@@ -222,14 +220,54 @@ class Division:
         found = self._owned.get(key)
         if found is not None and (found[0] is points or not isinstance(points, Subset)):
             return found[1]
-        mine = self.part.owned(base.component)
         indices: Any = points.indices if isinstance(points, Subset) else np.arange(base.size)
-        kept = indices < mine
+        kept = self.mine(base)[indices]
         made = points if bool(kept.all()) else base.subset(indices[kept])
         if len(self._owned) > 64:
             self._owned.clear()
         self._owned[key] = points, made  # (tables of a subset are known by the object)
         return made
+
+    def mine(self, base: Points) -> np.ndarray:
+        """Which of all points of a kind this process runs."""
+        return np.arange(base.size) < self.part.owned(base.component)
+
+    def numbers(self, base: Points) -> np.ndarray:
+        """By which numbers all processes know them, in the order in which one process would run them."""
+        return np.asarray(self.part.numbers(base.component), np.int64)
+
+
+class PairsDivision(Division):
+    """How the pairs of a point and one that it leads to are divided: a pair is its larger point's process'.
+
+    (Who owns a cell has all its corners; who owns a corner may have only some of its cells.)
+    """
+
+    def __init__(
+        self, division: Division, first: tuple[Points, np.ndarray], second: tuple[Points, np.ndarray]
+    ) -> None:
+        super().__init__(division.part, division.comm)
+        self._whole, self._first, self._second = division, first, second
+
+    def entries(self, of: Any) -> Entries:
+        if of is None:
+            raise TypeError(
+                "Pairs on a divided mesh have no rows in distributed arrays. What one process makes of its own "
+                "pairs is in an array of its own, `mb.zeros(len(pairs))`; sums go to the points, "
+                "`md.INC(total, vertex)`."
+            )
+        return self._whole.entries(of)
+
+    def mine(self, base: Points) -> np.ndarray:
+        (p, first), (q, second) = self._first, self._second
+        dim = self.part.mesh.topology.dim_of
+        larger, at = (q, second) if dim(q.component) > dim(p.component) else (p, first)
+        return self._whole.mine(larger)[at]
+
+    def numbers(self, base: Points) -> np.ndarray:
+        (p, first), (q, second) = self._first, self._second
+        (outer, inner) = self._whole.numbers(p)[first], self._whole.numbers(q)[second]
+        return outer << 31 | inner
 
 
 def division_of(points: Any) -> Any:

@@ -8,7 +8,7 @@ process. A root and its leaves are a star. Values go down by `bcast` (each leaf 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,11 @@ from mirabelle.arraytypes.meshdata.forestlinks import by_rank, check_owners, swa
 from mirabelle.arraytypes.meshdata.rootsums import Combination, Operation, operation, picked, put
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.meshdata.annotations import Combining, Sent
+
+# So many facts about what loops reach of a forest's entries are kept.
+KEPT_FACTS = 128
 
 
 class UnderWay:
@@ -108,7 +112,8 @@ class StarForest:
 
     __module__ = "mirabelle.meshdata"
     __slots__ = (
-        "_combined", "_down", "_up", "comm", "leaves", "owners", "root_size", "roots", "same_space", "size",
+        "_combined", "_down", "_entries", "_facts", "_up", "comm", "leaves", "owners", "root_size", "roots",
+        "same_space", "size",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +144,8 @@ class StarForest:
         self._down = Route(comm, name, asked, {r: len(x) for r, x in mine.items()})
         self._up = Route(comm, name, mine, {r: len(x) for r, x in asked.items()})
         self._combined: Combination | None = None
+        self._facts: dict[Hashable, Any] = {}
+        self._entries: Any = None
 
     # Where forests come from
 
@@ -285,6 +292,63 @@ class StarForest:
         if self._combined is None:
             self._combined = Combination(self._down)
         return self._combined
+
+    # Distributed arrays
+
+    def divided(self, x: AbstractArray) -> AbstractArray:
+        """The distributed array of the owned entries of a local one, without ghosts: all processes make it.
+
+        Loops take it with tables that name the forest, and bring its ghosts when they are read.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> forest = md.StarForest(3, owners=[0], roots=[0])      # a ring of two: entry 2 is a copy of entry 0
+        >>> u, y = (forest.divided(mb.HostArray(x)) for x in ([1.0, 2.0, 0.0], [0.0, 0.0, 0.0]))
+        >>> edges = md.Points("ring", "edge", 2)
+        >>> ends = md.Dofs(edges, [[0, 1], [1, 2]], size=3, forest=forest)
+        >>> def add(u, y):
+        ...     for i in range(2):
+        ...         y[i] += u[0] + u[1]
+        >>> md.loop(edges, add, md.READ(u, ends), md.INC(y, ends))
+        >>> y
+        DArray[HostArray[float64, 1]]([6., 6.])
+        """
+        from mirabelle.arraytypes.define import as_array
+        from mirabelle.arraytypes.meshdata.divisions import entries_by
+
+        x = as_array(x)
+        checked_arrays([x], [x], (self.size, self.size), False)
+        return entries_by(self).vector(x)
+
+    def local(self, v: AbstractArray) -> AbstractArray:
+        """The local array with all entries here, ghosts included, of a distributed one.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> forest = md.StarForest(3, owners=[0], roots=[0])
+        >>> print(forest.local(forest.divided(mb.HostArray([1.0, 2.0, 0.0]))))
+        [1. 2. 1.]
+        """
+        from mirabelle.arraytypes.meshdata.divisions import entries_by
+
+        return entries_by(self).local(v, ghosts=True)
+
+    def known(self, fact: Hashable, find: Callable[[], Any]) -> Any:
+        """Something about what is reached of its entries, which all processes find out together, once.
+
+        (All ask for the same facts in the same order, so that none is without one that others keep.)
+
+        >>> from mirabelle import meshdata as md
+        >>> forest = md.StarForest(2, [0], [0])
+        >>> forest.known("leaves", lambda: len(forest.leaves)), forest.known("leaves", lambda: None)
+        (1, 1)
+        """
+        if fact not in self._facts:
+            found = find()
+            if len(self._facts) >= KEPT_FACTS:  # (of subsets that come once: the oldest go)
+                self._facts.pop(next(iter(self._facts)))
+            self._facts[fact] = found
+        return self._facts[fact]
 
     # Other forests
 

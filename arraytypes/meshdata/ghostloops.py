@@ -23,64 +23,88 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.meshdata.access import Access, Intent
-from mirabelle.arraytypes.meshdata.entityclasses import EntityClasses, classify
+from mirabelle.arraytypes.meshdata.dofs import Dofs
+from mirabelle.arraytypes.meshdata.entityclasses import classify
+from mirabelle.arraytypes.meshdata.forests import StarForest
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted, begin_access
-from mirabelle.arraytypes.meshdata.ghoststates import COMBINES
-from mirabelle.arraytypes.meshdata.loops import Bound, run_bound
+from mirabelle.arraytypes.meshdata.loops import Bound, rows_of, run_bound
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 
+# Of all points of a kind numbers that say which come later, on whatever process.
+Order = Callable[[Any], np.ndarray]
 
-def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool) -> None:
-    """A loop in which some arrays have ghosts. All processes run it together."""
+
+class _Reach(NamedTuple):
+    """What a loop's points reach of one array with ghosts."""
+
+    # Of each point, as of entries: 0 what nobody has copies of, 1 roots, too, 2 ghosts, too.
+    labels: np.ndarray
+    # The same of all points on all processes: "core", "owned" or "ghosts".
+    touched: str
+
+
+class _Written(NamedTuple):
+    """What a loop's points write of one array with ghosts."""
+
+    # Every owned entry, on all processes.
+    everything: bool
+    # The table that leads to an entry from the last point only that writes it: then they go in any order.
+    last: Dofs | None
+    # The ghosts whose owners are to have what was written to them.
+    writers: StarForest | None
+
+
+def run_ghosted(
+    points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool, order: Order | None = None
+) -> None:
+    """A loop in which some arrays have ghosts. All processes run it together.
+
+    With an `order` it is one loop of all processes, in which each point runs once: what is written to ghosts is
+    to be their owners'. Without, each process writes its own entries.
+    """
     inner = [
         Access(a.intent, a.array.array, a.through, a.whole) if isinstance(a.array, Ghosted) else a
         for a in accesses
     ]
     bound = [Bound(kernel, points, name, a) for name, a in zip(kernel.parameters, inner, strict=True)]
-    held = [(b, a.array) for b, a in zip(bound, accesses, strict=True) if isinstance(a.array, Ghosted)]
-    classes, pieces = _classes(points, [(b, g) for b, g in held if _waits(b.intent, g)])
-    if any(b.intent is Intent.WRITE and b.dofs is not None and not b.dofs.injective for b in bound):
-        pieces = [None, None, points]  # (what the last point writes stays: they go in their order)
-    some = isinstance(points, Subset)  # (what it does not write stays, with what is pending)
-    access = begin_access([(g, b.intent.value, _touched(b.intent, g, classes), some) for b, g in held])
+    held = [
+        _Held(kernel, points, b, a)
+        for b, a in zip(bound, accesses, strict=True)
+        if isinstance(a.array, Ghosted)
+    ]
+    found = [h.written(order) if h.bound.intent in (Intent.WRITE, Intent.RW) else None for h in held]
+    wanted = [
+        (h.ghosted, h.bound.intent.value, h.touched(), w is not None and not w.everything, w and w.writers)
+        for h, w in zip(held, found, strict=True)
+    ]
+    last = {id(h.bound): w.last for h, w in zip(held, found, strict=True) if w is not None}
+    given = [
+        a if last.get(id(b)) is None else Access(a.intent, a.array, last[id(b)], False)
+        for b, a in zip(bound, inner, strict=True)
+    ]
+    access = begin_access(wanted)
     with access:
-        # (What is not to take part in a minimum is gone: now the old value does.)
-        later = [_continued(b, a) for b, a in zip(bound, accesses, strict=True)]
         waits: list[Callable[[], None]] = [_at_once, access.roots, access.end]
-        for wait, part in zip(waits, pieces, strict=True):
+        for wait, part in zip(waits, _pieces(points, held, access), strict=True):
             wait()
             if part is None or not len(part):
                 continue
-            if part is not points:
-                given = [
-                    Access(b.intent, i.array, i.through, i.whole) for b, i in zip(later, inner, strict=True)
-                ]
-                run_bound(
-                    part,
-                    kernel,
-                    [Bound(kernel, part, b.name, g) for b, g in zip(later, given, strict=True)],
-                    atomics,
-                )
-            else:
-                run_bound(points, kernel, later, atomics)
+            ready = [
+                b if part is points and i is g else Bound(kernel, part, b.name, g)
+                for b, i, g in zip(bound, inner, given, strict=True)
+            ]
+            # (What is not to take part in a minimum is gone: now the old value does.)
+            run_bound(part, kernel, [_continued(b, a) for b, a in zip(ready, accesses, strict=True)], atomics)
 
 
 def _at_once() -> None:
     pass
-
-
-def _waits(intent: Intent, g: Ghosted) -> bool:
-    """Does an access need something to travel before? (What is only added to ghosts goes later.)"""
-    return intent in (Intent.READ, Intent.RW) or g.state.pending not in (None, COMBINES.get(intent.value))
-
-
-def _touched(intent: Intent, g: Ghosted, classes: EntityClasses) -> str:
-    return classes.touched if _waits(intent, g) else "ghosts"
 
 
 def _continued(b: Bound, access: Any) -> Bound:
@@ -90,38 +114,130 @@ def _continued(b: Bound, access: Any) -> Bound:
     return b.with_array(b.name, continues[b.intent], b.array)
 
 
-def _classes(points: Any, held: Sequence[tuple[Bound, Ghosted]]) -> tuple[EntityClasses, list[Any]]:
-    """Which points reach what, looked up once for the tables and forests of a loop."""
-    tables, forests, keep = [], [], None
-    for b, g in held:
-        if b.whole:
-            continue
-        table = b.dofs
-        if table is None:
-            tables.append(np.arange(len(points))[:, None])
-        else:
-            # (A block belongs to one process: its first entry speaks for it.)
-            size = math.prod(table.block) if b.flat else 1
-            rows = np.asarray(table.table, np.int64)
-            tables.append(np.where(rows < 0, -1, rows * size))
-            keep = keep or table
-        forests.append(g.forest)
-    if not tables:
-        every = EntityClasses(np.arange(len(points)), np.arange(0), np.arange(0), "core")
-        return every, [points, None, None]
-    key = "classes", id(points), tuple(id(b.dofs) for b, _ in held), tuple(map(id, forests))
+class _Held:
+    """An argument that has ghosts. What is found out about it, by all processes together, the forest keeps."""
 
-    def find(_: Any) -> Any:
-        found = classify(tables, forests)
-        return points, forests, [b.dofs for b, _ in held], found, _pieces(points, found)
+    def __init__(self, kernel: Any, points: Any, bound: Bound, access: Any) -> None:
+        self.kernel, self.points, self.bound = kernel, points, bound
+        self.ghosted: Ghosted = access.array
+        self.base: Points = points.points if isinstance(points, Subset) else points
+        # (Tables of subsets may be made anew; the one of all points stays.)
+        named = access.through is not None and not bound.whole
+        self.table = rows_of(kernel, bound.name, self.base, access.through, bound.array) if named else None
+        # (A block belongs to one process: its first entry speaks for it.)
+        self.size = math.prod(bound.dofs.block) if bound.dofs is not None and bound.flat else 1
 
-    found = find(None) if keep is None else keep.known(key, find)
-    return found[3], found[4]
+    def known(self, what: Any, find: Callable[[], Any]) -> Any:
+        points, table = self.points, self.table
+        key = what, id(points) if isinstance(points, Subset) else points, None if table is None else id(table)
+        return self.ghosted.forest.known(key, lambda: (find(), points, table))[0]
+
+    @property
+    def at(self) -> np.ndarray:
+        """The points of the loop, among all of their kind."""
+        return self.points.indices if isinstance(self.points, Subset) else np.arange(self.base.size)
+
+    def rows(self) -> np.ndarray:
+        """For each point of the loop the rows that it reaches, -1 for nothing."""
+        if self.table is None:
+            return self.at[:, None].astype(np.int64)
+        return np.asarray(self.table.table)[self.at].astype(np.int64)
+
+    def reach(self) -> _Reach:
+        """How far the loop reaches."""
+        return self.known(("reach", self.size, self.bound.whole), self._reach)  # type: ignore[no-any-return]
+
+    def touched(self) -> str:
+        """How far the loop reaches. (One process alone shows the states that there are among several.)"""
+        alone = self.ghosted.forest.comm.size == 1 and self.bound.intent.combines is not None
+        return "ghosts" if alone else self.reach().touched
+
+    def _reach(self) -> _Reach:
+        if self.bound.whole:
+            return _Reach(np.full(len(self.points), 2, np.int8), "ghosts")
+        rows = self.rows()
+        classes = classify([np.where(rows < 0, -1, rows * self.size)], [self.ghosted.forest])
+        labels = np.zeros(len(rows), np.int8)
+        labels[classes.root], labels[classes.leaf] = 1, 2
+        return _Reach(labels, classes.touched)
+
+    def written(self, order: Order | None) -> _Written:
+        """What the loop writes."""
+        g = self.ghosted
+        what = "written", self.size, g.owned_count, order is not None, self.bound.intent
+        return self.known(what, lambda: self._written(order))  # type: ignore[no-any-return]
+
+    def _written(self, order: Order | None) -> _Written:
+        forest, rows = self.ghosted.forest, self.rows()
+        numbers = np.arange(self.base.size) if order is None else order(self.table)
+        numbers = np.broadcast_to(numbers[self.at][:, None], rows.shape)
+        there = rows >= 0
+        steps = np.arange(self.size)
+        last, times = np.full(forest.size, -1), np.zeros(forest.size, np.int64)
+        entries = (rows[there][:, None] * self.size + steps).reshape(-1)
+        np.maximum.at(last, entries, np.repeat(numbers[there], self.size))
+        np.add.at(times, entries, 1)
+        mine, writers = last.copy(), None
+        if order is not None:
+            forest.reduce([last, times], ["max", "sum"])
+            forest.bcast(last)
+            if self.bound.intent is Intent.RW:
+                on_all(forest.comm, lambda: self._check_once(times))
+            leaves = forest.leaves
+            from_here = leaves[(mine[leaves] >= 0) & (mine[leaves] == last[leaves])]
+            if any(forest.comm.allgather_object(len(from_here))):
+                writers = forest.restricted(leaves=from_here)
+        owned = np.ones(forest.size, bool)
+        owned[forest.leaves] = False
+        complete = int(((last >= 0) & owned).sum()) == self.ghosted.owned_count
+        everything = all(forest.comm.allgather_object(complete))
+        table = rows_of(self.kernel, self.bound.name, self.base, self.table, self.bound.array)
+        return _Written(everything, _last(table, rows, self.at, numbers, last, self.size), writers)
+
+    def _check_once(self, times: np.ndarray) -> None:
+        owned = np.ones(len(times), bool)
+        owned[self.ghosted.forest.leaves] = False
+        if int(times[owned].max(initial=0)) > 1:
+            raise ValueError(
+                f"{self.kernel.name}(): several points, on several processes, reach one entry of "
+                f"{self.bound.name} with RW: what they read would depend on which came before. Use INC, or "
+                "MIN_RW and MAX_RW, or WRITE to another array."
+            )
 
 
-def _pieces(points: Any, classes: EntityClasses) -> list[Any]:
-    if not len(classes.root) and not len(classes.leaf):
+def _last(
+    table: Dofs, rows: np.ndarray, at: np.ndarray, numbers: np.ndarray, last: np.ndarray, size: int
+) -> Dofs | None:
+    """The table without what a later point writes; None where no point does."""
+    stays = (rows >= 0) & (last[np.maximum(rows, 0) * size] == numbers)
+    for k in range(rows.shape[1]):  # (of one point the last column)
+        stays[:, k] &= ~(rows[:, k + 1 :] == rows[:, k : k + 1]).any(axis=1)
+    if (stays == (rows >= 0)).all():
+        return None
+    kept = np.full_like(table.table, -1)
+    kept[at] = np.where(stays, rows, -1)
+    return Dofs(table.source, kept, table.size, block=table.block, tree=table.tree, local=table.local)
+
+
+def _pieces(points: Any, held: Sequence[_Held], access: Any) -> list[Any]:
+    """The points that run at once, when roots are complete, and when ghosts hold."""
+    waiting = [(h.reach(), *access.travels(h.ghosted)) for h in held]
+    waiting = [(r, reduced, brought) for r, reduced, brought in waiting if reduced or brought]
+    if not waiting:
         return [points, None, None]
-    whole: Points = points.points if isinstance(points, Subset) else points
-    numbers = points.indices if isinstance(points, Subset) else np.arange(whole.size)
-    return [whole.subset(numbers[c]) for c in (classes.core, classes.root, classes.leaf)]
+
+    def find() -> Any:
+        classes = np.zeros(len(points), np.int8)
+        for reach, reduced, brought in waiting:
+            # (Roots that nobody adds to are what they are; ghosts that nothing is sent to may be added to.)
+            steps = np.array([0, int(reduced), 2 if brought else int(reduced)], np.int8)
+            np.maximum(classes, steps[reach.labels], out=classes)
+        if not classes.any():
+            return [points, None, None]
+        whole: Points = points.points if isinstance(points, Subset) else points
+        numbers = points.indices if isinstance(points, Subset) else np.arange(whole.size)
+        return [whole.subset(numbers[classes == c]) for c in range(3)]
+
+    key = "pieces", tuple((id(r), reduced, brought) for r, reduced, brought in waiting)
+    kept = held[0].known(key, lambda: (find(), waiting))
+    return kept[0]  # type: ignore[no-any-return]

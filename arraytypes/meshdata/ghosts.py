@@ -28,11 +28,13 @@ from mirabelle.arraytypes.meshdata.ghoststates import (
     PIECES,
     STALE,
     TOUCHED,
+    Action,
     State,
     access_name,
     transition,
 )
 from mirabelle.arraytypes.meshdata.rootsums import NAMES, put
+from mirabelle.dispatch import verbs
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
@@ -68,7 +70,7 @@ class Ghosted:
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("_access", "array", "forest", "state")
+    __slots__ = ("_access", "array", "forest", "owned_count", "state", "writers")
 
     # A loop over it is one of all processes.
     communicates = True
@@ -83,6 +85,10 @@ class Ghosted:
             )
         self.array = array
         self.forest = forest
+        # How many of the entries here are this process' own.
+        self.owned_count = forest.size - len(forest.leaves)
+        # Which ghosts are still to replace their owners' entries, where not all are.
+        self.writers: StarForest | None = None
         self.state = HELD
         self._access: GhostAccess | None = None
         self.reset(valid=valid, pending=pending)
@@ -143,7 +149,23 @@ class Ghosted:
         if pending is not None and pending not in NAMES:
             raise ValueError(f"{pending!r} is no reduction: there are {', '.join(NAMES)}.")
         self.state = State(pending, valid and pending is None)
-        self._access = None
+        self._access = self.writers = None
+
+    def copy(self) -> Ghosted:
+        """The same in new memory: with what ghosts are worth.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> u = md.Ghosted(mb.HostArray([1.0, 2.0]), md.StarForest(2, [0], [0]), pending="sum")
+        >>> v = u.copy()
+        >>> u.fill(0)
+        >>> v.state, v.array.tolist()
+        (State(pending='sum', valid=False), [1.0, 2.0])
+        """
+        array = self.array.copy() if isinstance(self.array, np.ndarray) else verbs.copy(self.array)
+        made = Ghosted(array, self.forest)
+        made.owned_count, made.state, made.writers = self.owned_count, self.state, self.writers
+        return made
 
     @property
     def owned(self) -> AbstractArray:
@@ -181,44 +203,46 @@ class GhostAccess:
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("_arrived", "_later", "_reduces", "_travels", "_using", "pieces")
+    __slots__ = ("_arrived", "_brought", "_flushed", "_later", "_reduces", "_using", "pieces")
 
     def __init__(self, accesses: Iterable[Sequence[Any]]) -> None:
         wanted = _merged(accesses)
-        for x, (access, _, _) in wanted.items():
+        for x, (access, *_) in wanted.items():
             if x._access is not None:
                 raise RuntimeError(
                     f"An array of shape {x.array.shape} is accessed ({access}) while an earlier access is "
                     "under way: call `end()` of that first."
                 )
         # With which access each array is reached by pieces of the loop, in the order given.
-        self.pieces = [PIECES.get(access, access) for access, _, _ in wanted.values()]
+        self.pieces = [PIECES.get(access, access) for access, *_ in wanted.values()]
         self._using = list(wanted)
-        plans = [(x, *transition(x.state, *how)) for x, how in wanted.items()]
-        reduces = [(x, a.op) for x, actions, _ in plans for a in actions if a.what == "reduce"]
-        bcasts = [x for x, actions, _ in plans if any(a.what == "bcast" for a in actions)]
+        plans = [_planned(x, *how) for x, how in wanted.items()]
+        reduces = [(x, a.op) for x, actions, *_ in plans for a in actions if a.what == "reduce"]
+        bcasts = [x for x, actions, *_ in plans if any(a.what == "bcast" for a in actions)]
         fills = [
             (x, a.what, neutral(a.op, x.array.dtype))
-            for x, actions, _ in plans
+            for x, actions, *_ in plans
             for a in actions
             if a.what.startswith("fill")
         ]
-        flushed = {x for x, _ in reduces}
-        self._travels = {*flushed, *bcasts}
+        self._flushed, self._brought = {x for x, _ in reduces}, set(bcasts)
         self._reduces: list[UnderWay] = []
-        for forest, group in _by_forest(reduces):
+        for forest, group in _by_forest([(x, op, x.writers or x.forest) for x, op in reduces]):
             self._reduces.append(forest.begin_reduce([x.array for x, _ in group], [op for _, op in group]))
         # Those whose roots are complete go at once, the others when they are.
-        self._arrived = _sent([x for x in bcasts if x not in flushed])
-        self._later: list[Ghosted] | None = [x for x in bcasts if x in flushed]
+        self._arrived = _sent([x for x in bcasts if x not in self._flushed])
+        self._later: list[Ghosted] | None = [x for x in bcasts if x in self._flushed]
         for x, what, value in fills:  # (contributions of before were gathered, and are on their way)
             if what == "fill":
                 x.array[...] = value
             else:
                 put(x.forest._down, x.array, "leaves", x.forest.leaves, value)
-        for x, _, state in plans:
-            x.state = state
+        for x, _, x.state, x.writers in plans:
             x._access = self
+
+    def travels(self, x: Ghosted) -> tuple[bool, bool]:
+        """Of one of the arrays: do contributions go to its owned entries, and are its ghosts brought?"""
+        return x in self._flushed, x in self._brought
 
     def roots(self) -> None:
         """Wait until owned entries are complete. (What ghosts are to hold is on its way from here on.)"""
@@ -263,9 +287,21 @@ class GhostAccess:
         self._later, self._reduces, self._arrived = None, [], []
         for x in self._using:
             x._access = None
-            if x in self._travels:
-                x.state = STALE
+            if any(self.travels(x)):
+                x.state, x.writers = STALE, None
         self._using = []
+
+
+def _planned(
+    x: Ghosted, access: str, touched: str, subset: bool, writers: StarForest | None
+) -> tuple[Ghosted, tuple[Action, ...], State, StarForest | None]:
+    """What is done for an access, and what holds after it."""
+    # (What the same ghosts are to replace is written anew.)
+    anew = access == "WRITE" and writers is not None and (x.state.pending, x.writers) == ("replace", writers)
+    actions, state = transition(x.state, access, touched, subset and not anew)
+    if writers is not None:
+        return x, actions, State("replace", False), writers
+    return x, actions, state, x.writers if state.pending == "replace" else None
 
 
 def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
@@ -275,7 +311,8 @@ def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
     ----------
     accesses : iterable of tuple
         Of each array `(ghosted, access)`, and where it is known how far the loop reaches, `touched` (as
-        `md.classify` says it), and whether it is over a `subset`.
+        `md.classify` says it), and whether it is over a `subset`. A loop of all processes that writes
+        ghosts says which forest these are to replace their owners' entries by.
 
     Returns
     -------
@@ -315,27 +352,30 @@ def neutral(op: str | None, dtype: np.dtype) -> Any:
 
 def _sent(arrays: list[Ghosted]) -> list[UnderWay]:
     """What roots are, on its way to ghosts."""
-    groups = _by_forest([(x, None) for x in arrays])
+    groups = _by_forest([(x, None, x.forest) for x in arrays])
     return [forest.begin_bcast([x.array for x, _ in group]) for forest, group in groups]
 
 
-def _by_forest(found: list[tuple[Ghosted, Any]]) -> list[tuple[StarForest, list[tuple[Ghosted, Any]]]]:
-    """Arrays that travel together: of one forest, and in one place."""
-    groups: dict[Any, list[tuple[Ghosted, Any]]] = {}
-    for x, how in found:
+def _by_forest(
+    found: list[tuple[Ghosted, Any, StarForest]],
+) -> list[tuple[StarForest, list[tuple[Ghosted, Any]]]]:
+    """Arrays that travel together: by one forest, and in one place."""
+    groups: dict[Any, tuple[StarForest, list[tuple[Ghosted, Any]]]] = {}
+    for x, how, forest in found:
         family = None if isinstance(x.array, np.ndarray) else leaf_family(type(x.array))
         place = None if family is None or family.home.rank < 2 else family
-        groups.setdefault((id(x.forest), place), []).append((x, how))
-    return [(group[0][0].forest, group) for group in groups.values()]
+        groups.setdefault((id(forest), place), (forest, []))[1].append((x, how))
+    return list(groups.values())
 
 
-def _merged(accesses: Iterable[Sequence[Any]]) -> dict[Ghosted, tuple[str, str, bool]]:
+def _merged(accesses: Iterable[Sequence[Any]]) -> dict[Ghosted, tuple[str, str, bool, StarForest | None]]:
     """Of each array how it is accessed: several arguments of a loop may be of one array, to read it."""
-    found: dict[Ghosted, tuple[str, str, bool]] = {}
+    found: dict[Ghosted, tuple[str, str, bool, StarForest | None]] = {}
     for x, given, *more in accesses:
         access = access_name(given)
         touched = more[0] if more else "ghosts"
         subset = len(more) > 1 and bool(more[1])
+        writers = more[2] if len(more) > 2 else None
         before = found.get(x)
         if before is not None:
             if before[0] != access:
@@ -346,5 +386,5 @@ def _merged(accesses: Iterable[Sequence[Any]]) -> dict[Ghosted, tuple[str, str, 
                 )
             touched = max(touched, before[1], key=TOUCHED.index)
             subset = subset and before[2]
-        found[x] = access, touched, subset
+        found[x] = access, touched, subset, writers
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mirabelle.arraytypes.meshdata.divisions import PairsDivision, division_of
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.points import Points
 
@@ -12,7 +13,8 @@ def pairs(through: Map) -> tuple[Points, Map, Map]:
     """The pairs (p, q) where a map leads from p to q: their points, the map to p, and the map to q.
 
     A loop over the pairs is a loop over the points, and within it one over what each leads to, as many as
-    there are. Sums go in the order of p, and for one p in the order of the map.
+    there are. Sums go in the order of p, and for one p in the order of the map. On a divided mesh a pair is run
+    by the process that owns the larger of the two, the cell of a cell and a vertex.
 
     Parameters
     ----------
@@ -49,5 +51,8 @@ def pairs(through: Map) -> tuple[Points, Map, Map]:
     there = second >= 0
     if not there.all():
         first, second = first[there], second[there]
-    made = Points(f"{through.source.name} and {points.name}", None, len(second))
+    division = division_of(through.source)
+    if division is not None:
+        division = PairsDivision(division, (through.source, first), (points, second))
+    made = Points(f"{through.source.name} and {points.name}", None, len(second), division)
     return made, Map(made, {through.source: first}), Map(made, {points: second})

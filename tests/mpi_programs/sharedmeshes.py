@@ -62,7 +62,7 @@ def stokes(interleaved, array):
     W, A, b = PROGRAMS["stokes"](2, flow, interleaved, array)
     w, info = mb.linalg.minres(A, b, rtol=1e-12)
     assert info.converged
-    # (A residual of that size is an error 1e4 times as large, the matrix' condition: what is left is solved for.)
+    # (An error may be 1e4 times as large as the residual, by the matrix' condition: the rest is solved for.)
     w = w + mb.linalg.minres(A, b - A @ w, rtol=1e-4)[0]
     assert entries(W.join(*W.split(w))).tolist() == entries(w).tolist()
     return np.concatenate([entries(part) for part in W.split(w)])
@@ -205,12 +205,6 @@ def matrices_in_programs(comm):
             with mb.count() as counts:
                 compiled(k, u)
             assert (counts.messages, counts.bytes_sent) == (eager.messages, eager.bytes_sent), (counts, eager)
-    try:
-        outside.data[2] = 1.0
-    except TypeError as e:
-        assert "md.INC(x, map)" in str(e)
-    else:
-        raise AssertionError("a part of an array with ghosts was written")
 
 
 CHECKS = {

@@ -1,8 +1,10 @@
 """Loops over parts of a mesh on 1, 2 and 3 ranks: what one process computes, and no message too many."""
 
+import pickle
+
 import numpy as np
 import pytest
-from threadranks import on_ranks
+from threadranks import fails_on_ranks, on_ranks
 
 import mirabelle as mb
 from mirabelle import meshdata as md
@@ -93,3 +95,124 @@ def test_contributions_travel_once():
         assert z.tolist() == ([6, 8, 8] if rank == 0 else [8, 8, 6])
 
     on_ranks(2, check)
+
+
+DIVIDED = mb.DArray[mb.HostArray]
+PLACES = np.random.default_rng(0).random((10, 2))
+
+
+def one(y):
+    for i in range(3):
+        y[i] += 1
+
+
+def first_is(y):
+    y[0] = -5.0
+
+
+def with_some_written(array, overlap=None):
+    """(What a loop leaves alone keeps what was to be added to it.)"""
+    mesh = MESH if overlap is None else md.part(MESH, overlap=overlap).mesh
+    V, cells = md.space(mesh, "P", 1), mesh.points("cell")
+    y = V.zeros(array)
+    md.loop(cells, one, md.INC(y, V.dofs))
+    md.loop(cells, first_is, md.WRITE(y, md.Dofs(cells, V.dofs.table[:, :1], V.dofs.size, tree=V.tree)))
+    pending = md.state_of(y).pending if array is DIVIDED else None
+    return mb.to_numpy(V.evaluate(y, PLACES)).tolist(), pending
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_writing_some_entries_forgets_nothing(overlap):
+    wanted, _ = with_some_written(mb.HostArray)
+    for found, pending in on_ranks(3, lambda _: with_some_written(DIVIDED, overlap)):
+        assert found == wanted and pending == "replace"
+
+
+def test_what_is_read_at_own_points_brings_nothing():
+    """Cells have ghosts here, which a loop over own cells does not reach; a write through a map waits."""
+
+    def doubled(c, d, v):
+        d[0] = 2 * c
+        v[0] = c
+
+    def check(comm):
+        part = md.part(MESH, overlap=1)
+        V, cells = md.space(part.mesh, "P", 1), part.mesh.points("cell")
+        c = part.divided("cell", part.numbers("cell") * 1.0)
+        d, v = mb.zeros_like(c), V.zeros(DIVIDED)
+        first = md.Dofs(cells, V.dofs.table[:, :1], V.dofs.size, tree=V.tree)
+
+        def loop():
+            md.loop(cells, doubled, md.READ(c), md.WRITE(d), md.WRITE(v, first))
+
+        loop()
+        c *= 1.0
+        with mb.count() as counted:
+            loop()
+            loop()
+        assert not counted.messages and md.state_of(v).pending == "replace" and md.state_of(d).pending is None
+        v.local
+        assert md.state_of(v) == md.State(None, False)
+
+    on_ranks(3, check)
+
+
+def test_pairs_on_a_divided_mesh():
+    def add(x, y):
+        y[0] += x[0]
+
+    def program(array, part=None):
+        mesh = MESH if part is None else part.mesh
+        V = md.space(mesh, "P", 1)
+        pairs, vertex, cell = md.pairs(mesh.star("vertex", "cell"))
+        x = array(np.arange(50.0)) if part is None else part.divided("cell", part.numbers("cell") * 1.0)
+        y = V.zeros(array)
+        md.loop(pairs, add, md.READ(x, cell), md.INC(y, md.dofs(vertex, V.tree)))
+        return mb.to_numpy(V.evaluate(y, PLACES))
+
+    wanted = program(mb.HostArray)
+    for overlap in (0, 1):
+        for found in on_ranks(3, lambda _, n=overlap: program(DIVIDED, md.part(MESH, overlap=n))):
+            np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_entries_that_points_of_several_processes_read_and_write_are_refused():
+    def check(comm):
+        part = md.part(MESH, overlap=0)
+        V, cells = md.space(part.mesh, "P", 1), part.mesh.points("cell")
+        have = comm.allgather_object(set(part.numbers("vertex").tolist()))
+        at_all = np.flatnonzero(part.numbers("vertex") == min(set.intersection(*have)))
+        one = np.full((cells.size, 1), -1)
+        one[0] = at_all  # (here only the first cell reaches it)
+        md.loop(cells, first_is, md.RW(V.zeros(DIVIDED), md.Dofs(cells, one, V.dofs.size, tree=V.tree)))
+
+    for error in fails_on_ranks(2, check):
+        assert "on several processes, reach one entry of y" in str(error)
+
+
+def test_a_matrix_over_processes_has_entries_as_any_other():
+    V = md.space(MESH, "P", 1)
+    assert type(V.interpolate(1.0) - md.pattern(V.dofs).matrix() @ V.zeros()) is type(V.zeros())
+
+    def element(x, K):
+        for i in range(3):
+            for j in range(3):
+                K[i, j] += x[i, 0] + j
+
+    def program(array):
+        mesh = md.Mesh(MESH.coordinates, MESH.cells)
+        V, x = md.space(mesh, "P", 1), mesh.coordinates_in(array)
+        A = md.pattern(V.dofs).matrix(array=array)
+        for _ in range(2):
+            corners = mesh.closure("cell", "vertex")
+            md.loop(mesh.points("cell"), element, md.READ(x, corners), md.INC(A.data, A.dofs))
+        A.data *= 2
+        A.data[...] = A.data * 1.5 + 1
+        moved = mb.adapt(mb.DArray[mb.RefArray] if array is DIVIDED else mb.RefArray, A.data)
+        stored = pickle.loads(pickle.dumps(A.data))
+        return A.to_scipy().toarray(), *(float(mb.sum(y)) for y in (A.data, moved, stored))
+
+    matrix, *sums = program(mb.HostArray)
+    for found, *others in on_ranks(3, lambda _: program(DIVIDED)):
+        np.testing.assert_allclose(found, matrix, rtol=1e-14)
+        np.testing.assert_allclose(others, sums, rtol=1e-14)

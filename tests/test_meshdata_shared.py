@@ -122,6 +122,8 @@ class Statements:
 
     def loop(self):
         rng = self.rng
+        if rng.random() < 0.2 and self.mesh.topology.dim > 1:
+            return self.loop_of_pairs()
         source = str(rng.choice(self.kinds))
         names = [str(x) for x in rng.permutation(list(self.components))]
         names = [x for x in names if self.ways(source, self.components[x])][: rng.integers(2, 5)]
@@ -142,6 +144,19 @@ class Statements:
             some = np.flatnonzero(rng.random(self.mesh.points(source).size) < 0.6)
             some = some if self.parted or rng.random() < 0.5 else rng.permutation(some)
         return "loop", source, accesses, some, [int(w) for w in rng.integers(1, 4, 64)]
+
+    def loop_of_pairs(self):
+        """A loop within a loop: over points, and over what each leads to, as many as there are."""
+        rng = self.rng
+        cells = [c for c in self.kinds if self.dim[c] == self.mesh.topology.dim]
+        outer, inner = "vertex", str(rng.choice(cells))
+        if rng.random() < 0.3:
+            outer, inner = inner, outer
+        accesses = []
+        for i, x in enumerate(x for x in self.components if self.components[x] in (outer, inner)):
+            intent = md.READ if i % 2 else [md.INC, md.INC, md.WRITE, md.MIN_RW, md.MAX_WRITE][rng.integers(5)]
+            accesses.append((intent, x, "second" if self.components[x] == inner else "first", None))
+        return "loop", (outer, inner), accesses, None, [int(w) for w in rng.integers(1, 4, 64)]
 
     def ways(self, source, target):
         if source == target:
@@ -185,10 +200,15 @@ class Statements:
                     look(self.components[x], arrays[x])
                 continue
             _, source, accesses, some, weights = line
-            points = mesh.points(source)
             kernel, given = self.kernel(accesses, weights), []
-            for intent, x, way, table in accesses:
-                given.append(intent(arrays[x], self.through(mesh, source, self.components[x], way, table)))
+            if isinstance(source, tuple):
+                lead = mesh.star if self.dim[source[0]] < self.dim[source[1]] else mesh.closure
+                points, *ends = md.pairs(lead(*source))
+                given = [intent(arrays[x], ends[way == "second"]) for intent, x, way, _ in accesses]
+            else:
+                points = mesh.points(source)
+                for intent, x, way, table in accesses:
+                    given.append(intent(arrays[x], self.through(mesh, source, self.components[x], way, table)))
             if some is not None:
                 chosen = some if numbers is None else np.isin(numbers(source), some)
                 points = points.subset(chosen)
@@ -283,6 +303,27 @@ def one_after_the_other(seed, kind, ranks, parted):
                 _, numbers, got = got
                 want = want[numbers]
             np.testing.assert_array_equal(got, want, err_msg=f"{name}")
+
+
+def compiled_and_not(seed, kind):
+    """The same on one process, as it is and as a compiled program."""
+    program = Statements(seed, False)
+    wanted = program.run(lambda _, v: v.copy(), program.mesh, loop_by_hand)
+    family = getattr(mb, kind)
+
+    def run(*arrays):
+        given = iter(arrays)
+        return tuple(x for _, x in program.run(lambda c, v: next(given) * 1.0, program.mesh, md.loop))
+
+    for f in (run, mb.compile(run)):
+        for _ in range(2):
+            for (name, want), got in zip(wanted, f(*map(family, program.start.values())), strict=True):
+                np.testing.assert_array_equal(mb.to_numpy(got), want, err_msg=f"{name}")
+
+
+@pytest.mark.parametrize("kind", ["HostArray", "RefArray", "CuArray"])
+def test_statements_compiled_and_not(kind):
+    compiled_and_not(3, kind)
 
 
 @pytest.mark.parametrize("parted", [False, True])

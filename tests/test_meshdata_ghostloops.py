@@ -157,6 +157,27 @@ def test_what_is_read_at_own_points_brings_nothing():
     on_ranks(3, check)
 
 
+@pytest.mark.parametrize(("access", "start", "wanted"), [(md.INC, 2.0, 3677.0), (md.MAX_RW, 60.0, 60.0)])
+def test_sums_over_all_points_are_joined_once(access, start, wanted):
+    def of_all(c, total):
+        total[0] = total[0] + c if access is md.INC else c
+
+    def check(comm):
+        c, layouts = DIVIDED(np.arange(50.0)), (mb.distributed.Block(0), mb.distributed.Replicated())
+        totals = [DIVIDED(np.array([start]), layout=layout) for layout in layouts]
+        with mb.count() as counted:
+            for total in totals:
+                for _ in range(3):
+                    md.loop(MESH.points("cell"), of_all, md.READ(c), access(total, whole=True))
+        assert not counted.messages and not counted.collectives
+        for total in totals:
+            with mb.count() as counted:
+                assert mb.to_numpy(total).tolist() == [wanted]
+            assert counted.collectives == 1
+
+    on_ranks(3, check)
+
+
 def test_pairs_on_a_divided_mesh():
     def add(x, y):
         y[0] += x[0]

@@ -17,13 +17,15 @@ points that need it; what it adds to ghosts travels to the owners when somebody 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirabelle.arraytypes.creation import full
-from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view
 from mirabelle.arraytypes.distributed.layouts import Partial
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.dividedghosts import ghosts_of, keep, was_read
@@ -39,6 +41,7 @@ from mirabelle.arraytypes.programs.errors import PartsAsked, TraceError
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
 
 # How arrays of one value for all points are combined over processes.
 _PARTIAL = {"add": "sum", "minimum": "min", "maximum": "max"}
@@ -212,7 +215,37 @@ def _whole(access: Access) -> Access:
 
 
 def _joined(access: Access, mine: Any) -> None:
-    """What all processes' points contributed to a whole array."""
+    """What all processes' points contributed to a whole array: it waits, as sums do, until somebody asks."""
     x, combine = access.array, str(access.intent.combines)
-    total = type(x).family.from_local(mine, layout=Partial(_PARTIAL[combine]), comm=x.communicator)
-    verbs.assign(x, total if access.intent.fresh else getattr(verbs, combine)(x, total))
+    op = _PARTIAL[combine]
+    if not access.intent.fresh:
+        mine = getattr(verbs, combine)(_term(x, op, access.intent.neutral(x.dtype)), mine)
+    verbs.assign(x, type(x).family.from_local(mine, layout=Partial(op), comm=x.communicator))
+
+
+def _term(x: Any, op: str, neutral: Any) -> Any:
+    """Of what stands in an array this process' term: all terms together have it once."""
+    view = verbs.leaf_of(x).view
+    if view.whole and view.buffer.partition.partial == ((0, op),) and not view.buffer.divided_so:
+        return wrap(view.buffer.inner, Leaf(view.buffer.local))
+    evaluated_view(x)
+    view = verbs.leaf_of(x if view.whole else verbs.copy(x)).view
+    part, rank = view.partition, view.buffer.comm.rank
+    own, made = (
+        wrap(view.buffer.inner, Leaf(view.buffer.local)),
+        full(x.shape, neutral, x.dtype, device=x.inner),
+    )
+    if any(c for m, c in enumerate(part.coordinates(rank)) if m not in part.owners()):
+        return made  # (another process has the same, and gives it)
+    places = [
+        [(slice(a, b), slice(n, n + b - a)) for (a, b), n in zip(held, _starts(held), strict=True)]
+        for held in part.held(rank)
+    ]
+    for box in itertools.product(*places):
+        made[tuple(there for there, _ in box)] = own[tuple(here for _, here in box)]
+    return made
+
+
+def _starts(held: Sequence[tuple[int, int]]) -> list[int]:
+    """Where pieces begin, one after the other."""
+    return [0, *itertools.accumulate(b - a for a, b in held)][: len(held)]

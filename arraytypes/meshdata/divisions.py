@@ -244,10 +244,16 @@ class PairsDivision(Division):
     """
 
     def __init__(
-        self, division: Division, first: tuple[Points, np.ndarray], second: tuple[Points, np.ndarray]
+        self,
+        division: Division,
+        first: tuple[Points, np.ndarray],
+        second: tuple[Points, np.ndarray],
+        places: np.ndarray,
     ) -> None:
         super().__init__(division.part, division.comm)
-        self._whole, self._first, self._second = division, first, second
+        self._whole, self._first, self._second, self._places = division, first, second, places
+        dim = division.part.mesh.topology.dim_of
+        self._upward = dim(second[0].component) > dim(first[0].component)
 
     def entries(self, of: Any) -> Entries:
         if of is None:
@@ -259,15 +265,14 @@ class PairsDivision(Division):
         return self._whole.entries(of)
 
     def mine(self, base: Points) -> np.ndarray:
-        (p, first), (q, second) = self._first, self._second
-        dim = self.part.mesh.topology.dim_of
-        larger, at = (q, second) if dim(q.component) > dim(p.component) else (p, first)
+        larger, at = self._second if self._upward else self._first
         return self._whole.mine(larger)[at]
 
     def numbers(self, base: Points) -> np.ndarray:
         (p, first), (q, second) = self._first, self._second
-        (outer, inner) = self._whole.numbers(p)[first], self._whole.numbers(q)[second]
-        return outer << 31 | inner
+        # (Cells at a point rise, and some of them may not be here; corners of a cell have an order of their own.)
+        within = self._whole.numbers(q)[second] if self._upward else self._places
+        return self._whole.numbers(p)[first] << 31 | within
 
 
 def division_of(points: Any) -> Any:

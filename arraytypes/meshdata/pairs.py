@@ -49,10 +49,11 @@ def pairs(through: Map) -> tuple[Points, Map, Map]:
     first = np.repeat(np.arange(len(target)), target.sizes)
     second = np.asarray(target.values)
     there = second >= 0
+    places = np.arange(len(first)) - np.repeat(np.cumsum(target.sizes) - target.sizes, target.sizes)
     if not there.all():
-        first, second = first[there], second[there]
+        first, second, places = first[there], second[there], places[there]
     division = division_of(through.source)
     if division is not None:
-        division = PairsDivision(division, (through.source, first), (points, second))
+        division = PairsDivision(division, (through.source, first), (points, second), places)
     made = Points(f"{through.source.name} and {points.name}", None, len(second), division)
     return made, Map(made, {through.source: first}), Map(made, {points: second})

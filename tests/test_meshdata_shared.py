@@ -323,7 +323,7 @@ def compiled_and_not(seed, kind):
 
 @pytest.mark.parametrize("kind", ["HostArray", "RefArray", "CuArray"])
 def test_statements_compiled_and_not(kind):
-    compiled_and_not(3, kind)
+    compiled_and_not(308, kind)
 
 
 @pytest.mark.parametrize("parted", [False, True])

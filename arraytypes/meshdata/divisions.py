@@ -270,7 +270,7 @@ class PairsDivision(Division):
 
     def numbers(self, base: Points) -> np.ndarray:
         (p, first), (q, second) = self._first, self._second
-        # (Cells at a point rise, and some of them may not be here; corners of a cell have an order of their own.)
+        # (Cells at a point rise, and some may not be here; corners of a cell have an order of their own.)
         within = self._whole.numbers(q)[second] if self._upward else self._places
         return self._whole.numbers(p)[first] << 31 | within
 

@@ -31,7 +31,7 @@ def test_a_part_without_any_runs_one():
 
 @pytest.mark.parametrize("first", [1, 1180, 99_999])
 def test_landings_take_turns(first):
-    """Of landings one commit apart, each quarter comes; every fourth has an eighth, and eight of these have all."""
+    """Of landings one commit apart each quarter comes; every fourth has an eighth, and eight of these all."""
     counts = range(first, first + 64)
     quarters = [conftest.part_after(n) for n in counts if n % conftest.EVERY]
     assert all(len({*quarters[k : k + 4]}) == 4 and p.endswith("/4") for k, p in enumerate(quarters[:-4]))

@@ -145,7 +145,7 @@ def _(array: Any, index: type) -> Any:
     return in_c.Getter(ViewTypes(whole), general, False, whole.family[whole.dtype, 0], True)
 
 
-@verbs.getitem.generated(signature=(PermutedDims, int | slice | tuple))
+@verbs.getitem.generated(signature=(PermutedDims | Reshaped, int | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((AbstractArray, object)).implementation
     if (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.arraytypes.proxies import lying
 from mirabelle.arraytypes.wrappers import lie_alone
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
@@ -41,7 +42,7 @@ class Flags:
     def __init__(self, array: AbstractArray) -> None:
         lie_alone(array)
         self._array = array
-        self._numpys = verbs.leaf_of(array).view.flags
+        self._numpys = lying(verbs.leaf_of(array).view).flags
 
     @property
     def writeable(self) -> bool:

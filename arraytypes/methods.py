@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.arraytypes.proxies import lying
 from mirabelle.dispatch import loading, verbs
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class NumpyMethods:
         from mirabelle.arraytypes.wrappers import lie_alone  # (which stands on this module)
 
         lie_alone(self)
-        return verbs.leaf_of(self).view.strides  # type: ignore[no-any-return]
+        return lying(verbs.leaf_of(self).view).strides  # type: ignore[no-any-return]
 
     def tobytes(self, order: str = "C") -> bytes:
         """The contents as bytes, row by row (or column by column: "F")."""

@@ -222,11 +222,21 @@ class ProxyView:
     def imag(self) -> Any:
         return self._shown(self.proxy.imag)
 
+    def order_asked(self) -> None:
+        """Somebody asks how this memory lies, and does one thing or another by the answer."""
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise self._refusal()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.start}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+def lying(view: Any) -> Any:
+    """A view whose strides or flags a user asks for, or a function of NumPy's whose meaning they decide."""
+    if isinstance(view, ProxyView):
+        view.order_asked()
+    return view
 
 
 # How many parts a view remembers.

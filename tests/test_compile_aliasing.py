@@ -93,3 +93,54 @@ def test_a_copy_of_what_was_written_is_written_to(again, value):
         found, wanted = compiled(mine, mb.HostArray(v)), scope["f"](np, plain, v)
         for a, b in zip((*found, mine), (*wanted, plain), strict=True):
             np.testing.assert_array_equal(mb.to_numpy(a), b)
+
+
+# How an argument may lie in memory.
+LAYOUTS = {
+    "columns": np.asfortranarray,
+    "every second": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "backwards": lambda x: x[::-1].copy()[::-1],
+    "turned": lambda x: x.T.copy().T[:, ::-1],
+}
+OF_LAYOUT = [
+    "x.ravel('K')", "x.ravel('F')", "x.ravel('A')", "x.flatten('K')", "x.T.ravel()", "x.T.reshape(-1)",
+    "x[1:].reshape(-1)", "x.reshape(2, 2, -1)", "xp.reshape(x, (2, -1), order='A')",
+    "x.reshape((2, 6), order='F')",
+    "x.T[1:].ravel()", "xp.asfortranarray(x)", "xp.ascontiguousarray(x.T)", "xp.require(x, requirements='F')",
+    "xp.asarray(x.flags.f_contiguous)", "xp.asarray(x.strides)", "x[:, None].reshape(-1, 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_depends_on_how_an_argument_lies_is_numpys(layout):
+    """A graph takes arguments to lie in rows: a function that asks, where one does not, is called as it is."""
+    differing, compared = [], 0
+    for form in (*[f for f in FORMS if any(name in f for name in ("ravel", "reshape", "contig"))], *OF_LAYOUT):
+        for write in ("x[...] = 99", "y[...] = 7"):
+            f = function(form, write)
+            try:
+                wanted = shown(f(np, LAYOUTS[layout](np.arange(12.0).reshape(3, 4))))
+            except (ValueError, TypeError, IndexError):
+                continue
+
+            def run(x, f=f):
+                return f(mb, x)
+
+            for call in (run, mb.compile(run)):
+                found = shown(call(mb.asarray(LAYOUTS[layout](np.arange(12.0).reshape(3, 4)))))
+                compared += 1
+                if found != wanted:
+                    differing.append((form, write, call))
+    assert not differing
+    assert compared > 60
+
+
+def test_a_compiled_program_leaves_an_argument_lying_as_it_did():
+    def write(x):
+        x[0] = 5.0
+
+    for made in (mb.HostArray, lambda x: mb.HostArray(x) * 1.0):
+        x = made(np.asfortranarray(np.arange(12.0).reshape(3, 4)))
+        row = x.T.reshape(-1)  # which shows it in the order it lies in
+        mb.compile(write)(x)
+        assert x.flags.f_contiguous and row.tolist() == np.ravel(x.tolist(), order="F").tolist()

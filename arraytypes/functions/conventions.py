@@ -107,17 +107,14 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
     x = as_array(a)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
 
-    def in_rows(x: Any) -> Any:
-        return verbs.reshape(x, shape, copy=copy)
-
-    if order in ("A", "K"):
-        return turning.in_order(x, order, in_rows)
+    if order == "A":
+        flags = x.flags
+        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
     if order == "C":
-        return in_rows(x)
+        return verbs.reshape(x, shape, copy=copy)
     if order != "F":
         raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r}).")
-    shape = shape[::-1]
-    return turning.transpose(in_rows(turning.transpose(x)))
+    return turning.transpose(verbs.reshape(turning.transpose(x), shape[::-1], copy=copy))
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:

@@ -13,6 +13,7 @@ from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.makers import creates
+from mirabelle.arraytypes.proxies import lying
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import Leaf
@@ -68,7 +69,7 @@ def in_memory_order(x: Any, order: str) -> Any:
     """`x` itself if it lies in rows ("C") or columns ("F") in memory, else a copy that does."""
     if order not in ("C", "F"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r}).")
-    flags = verbs.leaf_of(x).view.flags
+    flags = lying(verbs.leaf_of(x).view).flags
     if flags.c_contiguous if order == "C" else flags.f_contiguous:
         return x
     family = leaf_family(type(x))

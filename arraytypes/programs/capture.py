@@ -17,7 +17,7 @@ from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_li
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
 from mirabelle.arraytypes.programs.lateness import after, writing_down
 from mirabelle.arraytypes.programs.signature import Arguments, Static, mapped
-from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
+from mirabelle.arraytypes.programs.traced import ASKED, ASKED_IF_WRITTEN, Traced, family_for, handle
 from mirabelle.arraytypes.programs.watching import entered
 from mirabelle.arraytypes.random import bitgenerator
 from mirabelle.dispatch import policy, verbs
@@ -46,9 +46,11 @@ class Captured:
     """What a function did: its inputs, the values it returned and wrote, and how its result is made of them."""
 
     __slots__ = (
+        "called",
         "composed",
         "inner",
         "inputs",
+        "laid_out",
         "outputs",
         "placeholders",
         "recipe",
@@ -85,15 +87,21 @@ class Captured:
         self.shares: bool | None = None
         # Of a tuple of arrays and numbers, whence each comes (see `delivered`); () where that says too little.
         self.recipe: Sequence[tuple[Any, Any]] | None = None
+        # The arguments that must lie in C's order for the graph to do what the function does, for it asks; and
+        # what it was called with, if there are such.
+        self.laid_out: list[int] = []
+        self.called: Any = None
 
     def returning(self, result: Any) -> Captured:
         """The same with another result, made of the same arrays."""
         if result is self.result:
             return self
-        return Captured(
+        c = Captured(
             self.inner, self.inputs, self.outputs, self.placeholders, result, self.returned, self.written,
             self.composed,
         )  # fmt: skip
+        c.laid_out, c.called = self.laid_out, self.called
+        return c
 
 
 @contextlib.contextmanager
@@ -153,6 +161,7 @@ def captured(
         node = input_node(i, x.shape, x.dtype, called.get(id(x), f"input{i}"))
         inputs.append(node)
         placeholders[id(x)] = constructed(handle(family, node))
+    cells = [p._node.view.buffer for p in placeholders.values()]
 
     def stand_in(wanted: Any, x: Any) -> Any:
         return placeholders.get(id(x)) if wanted is family else None
@@ -212,7 +221,12 @@ def captured(
     outputs = after(outputs, messages)
     if entered.functions != before:
         refuse_escaped(outputs, inputs)
-    return Captured(inner, inputs, outputs, stand_ins, result, returned, changed, composed)
+    c = Captured(inner, inputs, outputs, stand_ins, result, returned, changed, composed)
+    # (A write to all of an array gives it another cell.)
+    asked = [max(a.asked, p._node.view.buffer.asked) for a, p in zip(cells, stand_ins, strict=True)]
+    c.laid_out = [i for i, a in enumerate(asked) if a == ASKED or (a == ASKED_IF_WRITTEN and i in changed)]
+    c.called = (traced_args, traced_kwargs) if c.laid_out else None
+    return c
 
 
 def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequence[Any] = ()) -> Any:
@@ -223,6 +237,11 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
     if recipe:
         sources = (arrays, made)
         return tuple([sources[i][j] if i.__class__ is int else j for i, j in recipe])
+    return rebuilt(c, c.result, arrays, made, composed)
+
+
+def rebuilt(c: Captured, nest: Any, arrays: Sequence[Any], made: Sequence[Any], composed: Sequence[Any]) -> Any:
+    """A nest of what stood for arrays when the function was captured, with those of one call."""
     known = {id(p): x for p, x in zip(c.placeholders, arrays, strict=True)}
     known.update({id(r): x for r, x in zip(c.returned, made, strict=False)})
     known.update({id(p): x for p, x in zip(c.composed, composed, strict=False)})
@@ -244,7 +263,7 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
 
     token = exchange.set(actual)
     try:
-        return mapped(c.result, real)
+        return mapped(nest, real)
     finally:
         exchange.reset(token)
 

@@ -20,8 +20,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray
@@ -35,7 +33,6 @@ from mirabelle.arraytypes.programs.errors import (
     TraceError,
     has_no_source,
 )
-from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.outsidevalues import (
     OutsideValues,
     ReboundOutside,
@@ -45,7 +42,7 @@ from mirabelle.arraytypes.programs.outsidevalues import (
 )
 from mirabelle.arraytypes.programs.passes import Pass, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
-from mirabelle.arraytypes.programs.program import Probe, Program, Resized
+from mirabelle.arraytypes.programs.program import Probe, Program, Resized, as_it_is
 from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import (
@@ -58,7 +55,7 @@ from mirabelle.arraytypes.programs.signature import (
 )
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.usercode.rewriting import Source
-from mirabelle.dispatch import counters, generic, policy, verbs
+from mirabelle.dispatch import counters, generic, verbs
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.programs.explaining import ProgramExplanation
@@ -244,12 +241,7 @@ class Compiled:
 
     def _as_it_is(self, call: _Call) -> Any:
         """Call the function while there is no program for it, because code for it is being compiled."""
-        args, kwargs = call.values()
-        family = family_of((args, kwargs))
-        with made_of(family), policy.allow_scalar():
-            result = self.written(*args, **kwargs)
-        # (Numbers that are computed are arrays of no dimensions, as those of a program are.)
-        return _numbers_as_arrays(result)
+        return as_it_is(self.written, *call.values())
 
     def _in_pieces(self, call: _Call) -> Any:
         assert self.pieces is not None
@@ -495,15 +487,6 @@ def _placed_number(family: Any, x: Any) -> Any:
     if isinstance(x, DenseArray) and not x.ndim and type(x).family.home.rank < 2:
         return verbs.adapt(family, x)
     return x
-
-
-def _numbers_as_arrays(x: Any) -> Any:
-    """A result in which NumPy's numbers are arrays of no dimensions."""
-    if type(x) in (tuple, list):
-        return type(x)([_numbers_as_arrays(y) for y in x])
-    if type(x) is dict:
-        return {k: _numbers_as_arrays(y) for k, y in x.items()}
-    return asarray(x) if isinstance(x, np.generic) and x.dtype.kind in "biufc" else x
 
 
 def _again(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import check_writable, nobody_else, written
+from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.numberedparts import followers
 from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
@@ -17,7 +18,7 @@ from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
-from mirabelle.arraytypes.programs.capture import Captured, captured, delivered
+from mirabelle.arraytypes.programs.capture import Captured, captured, delivered, rebuilt
 from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
@@ -33,7 +34,7 @@ from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.proxies import may_meet
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import policy, verbs
 from mirabelle.dispatch.tree import Leaf
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class Program:
             c = self.captured = captured(
                 owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
             )
+        # What is called where the graph would do something else: what arguments lie otherwise (see `run`).
+        self._function = owner.written if c.laid_out else None
         if sized:
             self.captured = c.returning(unread(c.result))
         self.reads.why = "" if failed is None else str(failed)
@@ -235,6 +238,9 @@ class Program:
         if self._unmatched:
             matched_messages(self.plan.steps)
             self._unmatched = False
+        if self.captured.laid_out and not all(_in_rows(arrays[i]) for i in self.captured.laid_out):
+            args, kwargs = rebuilt(self.captured, self.captured.called, arrays, (), composed)
+            return as_it_is(self._function, args, kwargs)
         if self.captured.written:
             followed = self._part(arrays)
             if followed:
@@ -420,11 +426,32 @@ def give(x: Any, view: Any) -> None:
         written(node)
         # A reduction of the old contents must not be found by one of the new.
         node.reducers = None
-    elif type(node) is Leaf and node.foreign:
-        # Others see this memory: what is written goes there.
+    elif type(node) is Leaf and (node.foreign or not node.view.flags.c_contiguous):
+        # Others see this memory: what is written goes there. Or views of it show it in the order it lies in.
         verbs.assign(x, wrap(type(x).family, Leaf(view)))
     else:
         x._node = Leaf(view)
+
+
+def _in_rows(x: Any) -> bool:
+    """Does an argument lie in memory in C's order?"""
+    return bool(evaluated(x).view.flags.c_contiguous)
+
+
+def as_it_is(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """What a function returns that is called and not captured, as a program returns it."""
+    with made_of(family_of((args, kwargs))), policy.allow_scalar():
+        result = function(*args, **kwargs)
+    return _numbers_as_arrays(result)
+
+
+def _numbers_as_arrays(x: Any) -> Any:
+    """A result in which NumPy's numbers are arrays of no dimensions."""
+    if type(x) in (tuple, list):
+        return type(x)([_numbers_as_arrays(y) for y in x])
+    if type(x) is dict:
+        return {k: _numbers_as_arrays(y) for k, y in x.items()}
+    return asarray(x) if isinstance(x, np.generic) and x.dtype.kind in "biufc" else x
 
 
 def _meets(view: Any, x: Any) -> bool:

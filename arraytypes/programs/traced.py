@@ -59,14 +59,21 @@ _new = object.__new__
 _COPY = TABLE["copy"]
 
 
+# What a function may ask of the order that memory lies in: nothing; whether another shape shows the memory,
+# which matters where that is written; what it does otherwise, if the order is another one.
+UNASKED, ASKED_IF_WRITTEN, ASKED = range(3)
+
+
 class Cell:
     """Memory that is a value of a graph: at each time one, another after each write."""
 
-    __slots__ = ("name", "value")
+    __slots__ = ("asked", "name", "value")
 
     def __init__(self, value: Node) -> None:
         self.value = value
         self.name = next(_names)
+        # Has the function asked in what order it lies? (A graph takes it for C's.)
+        self.asked = UNASKED
 
 
 class TracedView(ProxyView):
@@ -88,6 +95,19 @@ class TracedView(ProxyView):
     def node(self) -> Node:
         """The value it shows now."""
         return part_node(self.buffer.value, self.offset, self.shape, self.proxy.strides, self.dtype)
+
+    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
+        if [n for n in shape if n != 1] == [n for n in self.shape if n != 1]:
+            return super().reshape(shape)
+        self.buffer.asked = max(self.buffer.asked, ASKED_IF_WRITTEN)
+        try:
+            return super().reshape(shape)
+        except ValueError:
+            self.order_asked()
+            raise
+
+    def order_asked(self) -> None:
+        self.buffer.asked = ASKED
 
     def _refusal(self) -> Exception:
         return TraceError(because_of("NumPy asks for the values of an array"))

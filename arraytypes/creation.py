@@ -597,7 +597,7 @@ def asarray(
         raise ValueError(
             f"A {type(obj).__name__} cannot be shared, only copied, into {maker.name}. Leave copy=False away."
         )
-    if isinstance(obj, (list, tuple)) and _holds_arrays_to_join(obj):
+    if isinstance(obj, (list, tuple)) and holds_arrays_to_join(obj):
         made = _joined(obj, None if device is None else maker)
         return made if wanted is None else verbs.astype(made, wanted, copy=False)
     if data is None and maker.family is HostArray and isinstance(obj, (list, tuple)):
@@ -651,7 +651,7 @@ def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:
     return None
 
 
-def _holds_arrays_to_join(nest: Any) -> bool:
+def holds_arrays_to_join(nest: Any) -> bool:
     """Is one of the arrays in nested lists on a device, where NumPy cannot read it, or of dual numbers?"""
     for x in nest:
         kind = type(x)
@@ -663,7 +663,7 @@ def _holds_arrays_to_join(nest: Any) -> bool:
         elif isinstance(x, AbstractArray):
             if x.carries_derivatives or x.place.rank >= 2:
                 return True
-        elif isinstance(x, (list, tuple)) and _holds_arrays_to_join(x):
+        elif isinstance(x, (list, tuple)) and holds_arrays_to_join(x):
             return True
     return False
 

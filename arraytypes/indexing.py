@@ -178,6 +178,11 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
                 raise_places("indexing", (x, i))
             return verbs.adapt(family, i)
         return verbs.dense(i) if getattr(type(i), "spaced", False) else i
+    if isinstance(i, (list, tuple)):
+        from mirabelle.arraytypes.creation import asarray, holds_arrays_to_join  # (which stand on this module)
+
+        if holds_arrays_to_join(i):
+            return _entry(family, x, asarray(i))
     try:
         data = i if isinstance(i, np.ndarray) else as_numpy(i, None)
     except TypeError:

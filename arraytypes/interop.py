@@ -282,11 +282,26 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return _called(ufunc, (verbs.getitem(a, (..., *[None] * b.ndim)), b), kwargs)
 
 
+def _as_numpys(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, AbstractArray) else x
+
+
 def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.at(x, index, values): for every entry of the index in turn."""
     from mirabelle.arraytypes.indexing import write_at
 
     x, index, *values = inputs
+    if isinstance(x, np.ndarray):
+        # (Into NumPy's array: ours on the host are read, others say where they are.)
+        entries = tuple([_as_numpys(i) for i in index]) if isinstance(index, tuple) else _as_numpys(index)
+        getattr(ufunc, "at")(x, entries, *map(_as_numpys, values))
+        return None
+    if isinstance(x, AbstractArray) and ufunc.nin == 1:
+        name = ufunc.__name__
+        raise TypeError(
+            f"np.{name}.at computes once more each time that an entry is named, and no place does that. Write "
+            f"`x[i] = mb.{name}(x[i])`, which does so once."
+        )
     if not isinstance(x, AbstractArray) or len(values) != 1 or ufunc not in UFUNCS:
         return NotImplemented
     (value,) = _operands(tuple(values), (x,))

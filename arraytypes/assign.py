@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import collections
 import math
+import sys
+import threading
+import time
 from typing import Any, cast
 
 import numpy as np
@@ -266,9 +269,47 @@ def check_fits(source: tuple[int, ...], dest: tuple[int, ...]) -> None:
     )
 
 
+# How often a thread looks whether another still writes, before it asks whether that one is alive.
+_LOOKS = 1 << 10
+
+
+def write_alone(root: Any) -> Leaf | None:
+    """Have this thread be the only one that writes to parts of an array, until `writer` of the leaf is 0 again.
+
+    Threads may write to other parts of one array at a time, as with NumPy; but here one of them may have to
+    move the array, and what the others write to the old memory then would be lost. None: it is so already, or
+    the memory is another library's, and is never moved.
+    """
+    me, looks = threading.get_ident(), 0
+    while True:
+        leaf = verbs.leaf_of(root)
+        other = leaf.writer
+        if other == me or not adopted(leaf):
+            return None
+        if not leaf.writer:  # (nothing is called up to here: no other thread comes between)
+            leaf.writer = me
+            if root._node is leaf or type(root._node) is not Leaf:
+                return leaf  # type: ignore[no-any-return]
+            leaf.writer = 0
+            continue
+        looks += 1
+        time.sleep(0 if looks < 32 else 1e-4)
+        if not looks % _LOOKS and other == leaf.writer and other not in sys._current_frames():
+            leaf.writer = 0  # (a thread that a fork has left behind)
+
+
 def write(dest: Any, source: Any) -> None:
     """Overwrite `dest` with a version that fits it."""
     root: DenseArray = root_of(dest)
+    leaf = None if dest is root else write_alone(root)
+    try:
+        _write(dest, root, source)
+    finally:
+        if leaf is not None:
+            leaf.writer = 0
+
+
+def _write(dest: Any, root: DenseArray, source: Any) -> None:
     if recording.watchers:
         noted(root)
     family = type(root).family
@@ -467,6 +508,15 @@ def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
 def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool = False) -> None:
     """The write itself: in place, or in a copy if somebody still reads the old contents."""
     root: DenseArray = root_of(target)
+    alone = write_alone(root)
+    try:
+        _scatter(target, root, value, indices, op, distinct)
+    finally:
+        if alone is not None:
+            root._node.writer = alone.writer = 0  # (the first, where it was moved)
+
+
+def _scatter(target: Any, root: DenseArray, value: Any, indices: list[Any], op: str, distinct: bool) -> None:
     if recording.watchers:
         noted(root)
     family = type(root).family
@@ -486,6 +536,7 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
             order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
             fresh = Leaf(family._alike(leaf.view, order=order))
             family._copy_into(fresh.view, leaf.view)
+            fresh.writer = leaf.writer
             root._node = leaf = fresh
     written(leaf)
     leaf.reducers = None

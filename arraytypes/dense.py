@@ -427,10 +427,19 @@ def evaluated(x: DenseArray) -> Leaf:
     node = x._node
     if type(node) is Leaf:
         return node
-    leaf = node.value
-    if leaf is None:
+    if node.value is None:
         leaf = force(x.family, node)
-    x._node = leaf
+        if x._node is node:
+            x._node = leaf
+        return leaf
+    return keep_value(x, node)
+
+
+def keep_value(x: Any, node: Any) -> Leaf:
+    """The value of the version that an array had, and has from now on unless a thread has written to it."""
+    leaf: Leaf = node.value
+    if x._node is node:  # (nothing is called in between)
+        x._node = leaf
     return leaf
 
 
@@ -493,7 +502,7 @@ def _(x: DenseArray) -> Any:
 def _(x: DenseArray) -> Any:
     node = x._node
     if type(node) is not Leaf and node.value is not None:
-        x._node = node = node.value
+        node = keep_value(x, node)
     return node
 
 

@@ -294,7 +294,7 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if isinstance(x, np.ndarray):
         # (Into NumPy's array: ours on the host are read, others say where they are.)
         entries = tuple([_as_numpys(i) for i in index]) if isinstance(index, tuple) else _as_numpys(index)
-        getattr(ufunc, "at")(x, entries, *map(_as_numpys, values))
+        ufunc.at(x, entries, *map(_as_numpys, values))
         return None
     if isinstance(x, AbstractArray) and ufunc.nin == 1:
         name = ufunc.__name__

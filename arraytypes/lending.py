@@ -14,7 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.assign import check_writable, nobody_else, noted, written
+from mirabelle.arraytypes.assign import check_writable, nobody_else, noted, write_alone, written
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.moving import claim
@@ -49,11 +49,17 @@ def own(x: Any) -> None:
     if recording.active and recording.stays(leaf):
         claim(root)
         return
-    flags = leaf.view.flags
-    order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-    fresh = Leaf(root.family._alike(leaf.view, order=order))
-    root.family._copy_into(fresh.view, leaf.view)
-    root._node = fresh
+    alone = write_alone(root)
+    try:
+        leaf = verbs.leaf_of(root)
+        flags = leaf.view.flags
+        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+        fresh = Leaf(root.family._alike(leaf.view, order=order))
+        root.family._copy_into(fresh.view, leaf.view)
+        root._node = fresh
+    finally:
+        if alone is not None:
+            alone.writer = 0
 
 
 def family_in_memory(t: type) -> Any:

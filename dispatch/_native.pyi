@@ -30,6 +30,8 @@ class Leaf:
     # writes in place, to the memory it is a part of, that had happened by then.
     known: dict[str, tuple[int, Any]] | None
     writes: int
+    # The thread that is writing to a part of it; 0 if there is none.
+    writer: int
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked: bool
     reducers: list[weakref.ref[Any]] | None

@@ -81,3 +81,30 @@ def test_an_index_tuple_means_what_it_means_to_numpy(length, ours):
             else:
                 assert found.shape == np.shape(wanted), index
                 np.testing.assert_array_equal(found, wanted, err_msg=repr(index))
+
+
+@pytest.mark.parametrize("place", [mb.HostArray, mb.RefArray, mb.DArray[mb.HostArray]])
+def test_lists_with_arrays_of_one_number_are_indices(place):
+    def swapped(xp, x):
+        p = xp.argmax(x[:, 0])
+        kept = x[[0, p]]
+        x[[0, p]] = x[[p, 0]] * 2
+        return kept, x
+
+    data = np.arange(12.0).reshape(4, 3)
+    wanted = swapped(np, data.copy())
+    for f in (swapped, mb.compile(swapped, static="xp")):
+        for got, want in zip(f(mb, place(data)), wanted, strict=True):
+            np.testing.assert_array_equal(mb.to_numpy(got), want)
+
+
+def test_ufunc_at_writes_to_an_array_of_numpys():
+    data = np.zeros((4, 2))
+    np.add.at(data, (mb.HostArray([0, 0, 1]), 1), mb.HostArray([1.0, 2.0, 3.0]))
+    assert data[:, 1].tolist() == [3, 3, 0, 0]
+    np.multiply.at(data, mb.HostArray([1]), 2)
+    assert data[1].tolist() == [0, 6]
+    with pytest.raises(mb.PlaceError, match="to_numpy"):
+        np.add.at(data, mb.RefArray([0]), 1)
+    with pytest.raises(TypeError, match=r"x\[i\] = mb.negative\(x\[i\]\)"):
+        np.negative.at(mb.zeros(3), [0, 0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from threading import get_ident
 from types import EllipsisType
 from typing import Any
 
@@ -24,6 +25,7 @@ from mirabelle.arraytypes.dense import (
     force,
     force_temporary,
     in_columns,
+    keep_value,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions import joining, manipulation
@@ -209,7 +211,9 @@ def _computed(value: Any) -> Any:
             leaf = evaluate(node) or force(HostArray, node) if type(node) is Reduced else in_c.computed(node)
             if leaf is None:
                 return None
-        value._node = node = leaf
+        if value._node is node:  # (else another thread has written to it meanwhile)
+            value._node = leaf
+        node = leaf
     return node.view
 
 
@@ -337,13 +341,21 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     new = read(value)
     if new is None:
         return False
-    # (The value let go of what it was computed from: who still holds the memory reads it.)
-    if ours and not (may_write(node, 0, target, new) and _unaffected(node.held_parts(), target)):
+    me = get_ident()
+    if node.writer:  # (the ordinary way waits; no call comes between asking and saying)
         return False
+    node.writer = me
     try:
+        # (The value let go of what it was computed from: who still holds the memory reads it.)
+        if x._node is not node or (
+            ours and not (may_write(node, 0, target, new) and _unaffected(node.held_parts(), target))
+        ):
+            return False
         target[...] = as_it_was(new, target) if type(new) is np.ndarray else new
     except (ValueError, OverflowError):  # what does not fit: the ordinary way says so
         return False
+    finally:
+        node.writer = 0
     node.writes += 1
     node.reducers = None
     if counters.active:
@@ -387,7 +399,7 @@ def _(array: Any, index: type, value: type) -> Any:
         if type(node) is not Leaf:
             if node.value is None:
                 return general(x, index, value)
-            root._node = node.value
+            keep_value(root, node)
         how = _basic(index)
         if how is None or not write_small(root, how, read, value, x):
             general(x, index, value)
@@ -419,7 +431,7 @@ def _(array: Any, index: type, value: type) -> Any:
                 force(HostArray, node)
                 if node.value is None:
                     return general(x, index, value)
-            x._node = node = node.value
+            node = keep_value(x, node)
         how = _basic(index)
         if how is None:
             return general(x, index, value)

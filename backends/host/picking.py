@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from mirabelle.arraytypes import indexing, pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, nobody_else
-from mirabelle.arraytypes.dense import DenseArray, _handle_class, evaluated, wrap
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, evaluated, keep_value, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
@@ -134,7 +135,7 @@ def _memory(x: Any) -> Any:
             if not few(math.prod(node.shape)):
                 return None
             in_c.compute_few(x)
-        x._node = node = node.value or evaluated(x)
+        node = evaluated(x)
     return node.view
 
 
@@ -283,19 +284,21 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     if type(node) is not Leaf:
         if node.value is None:
             return False
-        x._node = node = node.value
+        node = keep_value(x, node)
     places = None if node.foreign or not usable() else _memory(index)
     if places is None or not few(places.size):
         return False
     new = read(value)
     if new is None and isinstance(value, HostArray):
         new = evaluated(value).view  # as it is before it is scattered in any case
-    if new is None or not nobody_else(node):
+    me = get_ident()  # (no call comes between asking and saying who writes)
+    if new is None or node.writer:
         return False
+    node.writer = me
     view = node.view
-    if index._node is node or index._node.root is not None:
-        return False
     try:
+        if x._node is not node or not nobody_else(node) or index._node is node or index._node.root is not None:
+            return False
         # (To a mask NumPy writes lines, and no tables.)
         at = _places(view, index) if places.dtype.kind == "b" and getattr(new, "ndim", 0) < 2 else None
         if at is not None:
@@ -304,6 +307,8 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
             view[places] = new
     except (IndexError, ValueError, OverflowError):
         return False
+    finally:
+        node.writer = 0
     node.writes += 1
     node.reducers = None
     if counters.active:
@@ -328,22 +333,28 @@ def _(family: type[HostArray], x: Any, index: tuple[Any, ...], value: Any) -> bo
     if type(node) is not Leaf:
         if node.value is None:
             return False
-        x._node = node = node.value
+        node = keep_value(x, node)
     if node.foreign:
         return False
     how = as_numpy_index(index)
     if how is None:
         return False
     new = small_value(value, node.dtype)
-    if new is None or not nobody_else(node):
+    me = get_ident()
+    if new is None or node.writer:
         return False
+    node.writer = me
     view = node.view
-    if any(isinstance(i, np.ndarray) and not apart(i, view) for i in how):
-        return False
     try:
+        if x._node is not node or not nobody_else(node):
+            return False
+        if any(isinstance(i, np.ndarray) and not apart(i, view) for i in how):
+            return False
         view[how] = new
     except (IndexError, ValueError):
         return False
+    finally:
+        node.writer = 0
     node.writes += 1
     node.reducers = None
     if counters.active:

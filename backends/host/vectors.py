@@ -13,6 +13,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import keep_value
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import PermutedDims, Reshaped, View, root_of
@@ -47,10 +48,9 @@ def _stored(x: Any) -> Any:
     """The memory of an array that is evaluated, else None."""
     node = x._node
     if type(node) is not Leaf:
-        node = node.value
-        if node is None:
+        if node.value is None:
             return None
-        x._node = node
+        node = keep_value(x, node)
     return node.view
 
 

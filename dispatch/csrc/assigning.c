@@ -166,11 +166,14 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     PyObject *memory = done ? NULL : readable(self->kind, value);
     if (memory != NULL)
         memory = as_it_was(memory, &target);
-    if (memory != NULL && (PyObject *)view == leaf->view) {
+    /* (Others may have run, and written to another part: then they are asked again.) */
+    if (memory != NULL && version == VERSION_OF(x) && (PyObject *)view == leaf->view && !written_by_others(leaf)) {
         Py_INCREF(leaf);
         Py_INCREF(view);
         read = IS_ARRAY(memory) ? PyArray_NBYTES((PyArrayObject *)memory) : 0;
+        int began = begin_writing(leaf);
         done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
+        end_writing(leaf, began);
         Py_DECREF(view);
         Py_DECREF(leaf);
     }

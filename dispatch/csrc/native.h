@@ -45,6 +45,8 @@ struct Leaf {
     /* Where its memory begins, once a compiled program has asked; else NULL. */
     PyObject *address;
     Py_ssize_t size, writes;
+    /* The thread that is writing to a part of it; 0 if there is none. */
+    Py_ssize_t writer;
     /* The leaves that show parts of its memory, and its neighbours among those of its root. */
     Leaf *parts, *before, *after;
 };
@@ -178,6 +180,9 @@ void end_evaluation(void);
    written and by nobody else; who reads parts of it is for the asker to find out. `shown` are arrays that show some of
    it, and nobody else has them. 1, 0, or -1 with an error. */
 int may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n);
+int written_by_others(Leaf *leaf);
+int begin_writing(Leaf *leaf);
+void end_writing(Leaf *leaf, int began);
 /* Can nobody else write to its memory, or not any more? */
 int adopted(Leaf *leaf);
 /* Does nobody refer to it but who asks? May an array that was computed on the way be written over? */

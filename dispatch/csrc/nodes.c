@@ -236,7 +236,7 @@ static PyMemberDef leaf_members[] = {
     FIELD(Leaf, view), FIELD(Leaf, shape), FIELD(Leaf, dtype), FIELD(Leaf, known), FIELD(Leaf, reducers),
     FIELD(Leaf, foreign), FIELD(Leaf, table), FIELD(Leaf, element), FIELD(Leaf, checked),
     FIELD(Leaf, address),
-    NUMBER(Leaf, size), NUMBER(Leaf, writes), HOLDERS(Leaf),
+    NUMBER(Leaf, size), NUMBER(Leaf, writes), NUMBER(Leaf, writer), HOLDERS(Leaf),
     {"root", T_OBJECT_EX, offsetof(Leaf, root), READONLY, NULL},
     {NULL},
 };

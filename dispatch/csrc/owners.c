@@ -282,12 +282,38 @@ owners_checked(Leaf *leaf)
     return said == NULL ? -1 : 1;
 }
 
+/* Writes to parts. Threads may write to other parts of one array at a time, and some may have to move it meanwhile:
+   each is done alone (parts_of in assign.py). */
+
+int
+written_by_others(Leaf *leaf)
+{
+    return leaf->writer != 0 && leaf->writer != (Py_ssize_t)PyThread_get_thread_ident();
+}
+
+/* Say that this thread writes, while others may run: 1, or 0 if it is said already. */
+int
+begin_writing(Leaf *leaf)
+{
+    if (leaf->writer != 0)
+        return 0;
+    leaf->writer = (Py_ssize_t)PyThread_get_thread_ident();
+    return 1;
+}
+
+void
+end_writing(Leaf *leaf, int began)
+{
+    if (began)
+        leaf->writer = 0;
+}
+
 int
 may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n)
 {
     /* (What a program is captured with no other thread reads, and programs are to be the same whatever those do.) */
     int captured = state.traced != NULL && leaf->view != NULL && PyType_IsSubtype(Py_TYPE(leaf->view), state.traced);
-    if (leaf->root != Py_None || leaf->holders > 1 + reads || (evaluations != own_evaluations && !captured) ||
+    if (leaf->root != Py_None || leaf->holders > 1 + reads || written_by_others(leaf) || (evaluations != own_evaluations && !captured) ||
         !memory_alone(leaf, shown, n))
         return 0;
     return state.check_owners == NULL || state.check_owners == Py_None ? 1 : owners_checked(leaf);

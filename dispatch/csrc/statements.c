@@ -905,7 +905,9 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         Py_INCREF(leaf);
         Py_INCREF(view);
         Py_INCREF(tree);
+        int began = begin_writing(leaf);
         done = run(&m, target.data);
+        end_writing(leaf, began);
         if (done > 0) {
             leaf->writes++;
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));

@@ -513,7 +513,10 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
         _scatter(target, root, value, indices, op, distinct)
     finally:
         if alone is not None:
-            root._node.writer = alone.writer = 0  # (the first, where it was moved)
+            alone.writer = 0
+            moved = root._node
+            if type(moved) is Leaf and moved.writer == threading.get_ident():
+                moved.writer = 0
 
 
 def _scatter(target: Any, root: DenseArray, value: Any, indices: list[Any], op: str, distinct: bool) -> None:

@@ -100,3 +100,21 @@ def test_threads_write_to_parts_of_one_array(write):
                 assert read is None or float(mb.max(read)) == 1
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("index", ["indices", "mask", "list"])
+def test_writes_of_few_elements_keep_their_short_way(index):
+    """(Who asks whether others have the memory may not hold it: then it would seem so.)"""
+    z = mb.HostArray(np.zeros(100))
+    i = {"indices": mb.HostArray(np.arange(5)), "mask": mb.HostArray(np.arange(100) > 50), "list": [1, 2]}[
+        index
+    ]
+    calls = []
+    for _ in range(3):
+        z[i] = 1.0
+    sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        z[i] = 2.0
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 25, calls

@@ -295,10 +295,10 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     if new is None or node.writer:
         return False
     node.writer = me
-    view = node.view
     try:
         if x._node is not node or not nobody_else(node) or index._node is node or index._node.root is not None:
             return False
+        view = node.view  # (which is asked for when nobody else has it)
         # (To a mask NumPy writes lines, and no tables.)
         at = _places(view, index) if places.dtype.kind == "b" and getattr(new, "ndim", 0) < 2 else None
         if at is not None:
@@ -344,10 +344,10 @@ def _(family: type[HostArray], x: Any, index: tuple[Any, ...], value: Any) -> bo
     if new is None or node.writer:
         return False
     node.writer = me
-    view = node.view
     try:
         if x._node is not node or not nobody_else(node):
             return False
+        view = node.view
         if any(isinstance(i, np.ndarray) and not apart(i, view) for i in how):
             return False
         view[how] = new

@@ -832,3 +832,8 @@ def test_elements_as_they_lie_in_memory(family):
                 assert_same(mb.compile(lambda v, view=view: view(v).ravel("K"))(x), expected)
     b = np.broadcast_to(np.arange(3.0), (2, 3))
     assert_same(mb.broadcast_to(family(np.arange(3.0)), (2, 3)).T.ravel("K"), b.T.ravel("K"))
+
+
+@pytest.mark.parametrize("place", [mb.HostArray, mb.RefArray, mb.DArray[mb.HostArray]])
+def test_weights_of_bincount_may_be_a_list(place):
+    assert mb.to_numpy(mb.bincount(place([0, 1, 1]), [1.0, 2, 3])).tolist() == [1, 5]

@@ -226,6 +226,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     >>> print(mb.bincount(mb.HostArray([0, 2, 2])))
     [1 0 2]
     """
+    if isinstance(weights, (list, tuple)):
+        weights = as_array(weights, x)
     return library.call("bincount", x, weights=weights, minlength=minlength)
 
 

@@ -113,6 +113,12 @@ _ATTRIBUTES = [
     ("unsqueeze", "It is `x[:, None]`, or `mb.expand_dims(x, axis=0)`."),
     ("permute", "It is `x.transpose(1, 0)`."),
     ("add_ sub_ mul_ div_ zero_", "Arrays are written in place by `x += y` and `x[...] = 0`."),
+    ("dumps dump", "It is `pickle.dumps(x)`, or `mb.save(path, x)`."),
+    ("byteswap newbyteorder getfield setfield", "Bytes are looked at in NumPy's memory: "
+     "`mb.to_numpy(x).byteswap()`."),
+    ("data ctypes", "The memory is NumPy's in `mb.to_numpy(x)`; on the host it is "
+     "`memoryview(x)`."),
+    ("resize", "Arrays keep their length: `mb.resize(x, shape)` is a new one."),
     ("iloc loc", "Elements and parts are `x[i]` and `x[i:j]`."),
     ("__delitem__", "Arrays keep their length: `mb.delete(x, i)` is a new one without an element."),
 ]  # fmt: skip

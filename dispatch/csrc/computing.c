@@ -64,6 +64,7 @@ operations(Node *node)
 typedef struct {
     int asked;
     PyObject *context;
+    int reduces; /* (is it what a reduction reads?) */
 } Quiet;
 
 double
@@ -86,15 +87,22 @@ reduction_value(PyObject *reduced)
     return value != NULL || PyErr_Occurred() ? value : computed_reduction(state.known, reduced);
 }
 
-/* The value of an operation that others hold, too: it keeps it, as it lies in memory now. A new reference, or NULL. */
+/* The value of an operation that others hold, too: a new reference, or NULL. It keeps it where the rule of walking.c says so
+   (which is asked before it is computed, which its parts remember); what a reduction reads in any case: it lies in memory, and
+   the next turn of a loop would compute it again. */
 static PyObject *
 kept_value(Node *node, int depth, Quiet *quiet)
 {
+    int keep = quiet->reduces ? 1 : is_worth_storing((PyObject *)node, NULL);
+    if (keep < 0)
+        return NULL;
     Py_INCREF(node);
     PyObject *value = value_of(node, depth, quiet);
-    Leaf *leaf = value != NULL && !has_value(node) ? as_leaf(value, node->shape) : NULL; /* (others may have run) */
+    Leaf *leaf = keep && value != NULL && !has_value(node) ? as_leaf(value, node->shape) : NULL; /* (others may have run) */
     if (leaf != NULL)
         settle(node, leaf);
+    else if (!keep && value != NULL)
+        node->evaluations++;
     Py_DECREF(node);
     return value;
 }
@@ -197,7 +205,7 @@ is_little(Node *node)
 }
 
 static PyObject *
-computed_of(PyObject *tree)
+computed_of(PyObject *tree, int reduces)
 {
     if (!IS_NODE(tree))
         return NULL;
@@ -206,7 +214,7 @@ computed_of(PyObject *tree)
     if (!unobserved() || !unchanged() || node->args == NULL || node->args == Py_None || !is_little(node))
         return NULL;
     Py_INCREF(node);
-    Quiet quiet = {0, NULL};
+    Quiet quiet = {.reduces = reduces};
     begin_evaluation();
     PyObject *value = value_of(node, 0, &quiet), *found = NULL;
     end_evaluation();
@@ -228,7 +236,7 @@ computed_of(PyObject *tree)
 PyObject *
 computed(PyObject *tree)
 {
-    PyObject *evaluation = begin_count(tree, NULL), *value = computed_of(tree);
+    PyObject *evaluation = begin_count(tree, NULL), *value = computed_of(tree, 0);
     end_count(evaluation, value != NULL);
     return value;
 }
@@ -238,7 +246,7 @@ computed_now(PyObject *function, PyObject *operands, PyObject *shape)
 {
     if (shape_size(shape) > state.immediate || !unobserved() || !unchanged())
         return NULL;
-    Quiet quiet = {0, NULL};
+    Quiet quiet = {0};
     PyObject *value = applied(function, operands, shape, 0, &quiet);
     speak(quiet.context);
     Leaf *leaf = as_leaf(value, shape);
@@ -336,14 +344,14 @@ static PyObject *
 array_to_reduce(PyObject *known, PyObject *operand, int shared)
 {
     if (IS_NODE(operand) && shared) {
-        Quiet quiet = {0, NULL};
+        Quiet quiet = {.reduces = 1};
         PyObject *value = is_little((Node *)operand) ? kept_value((Node *)operand, 0, &quiet) : NULL;
         speak(quiet.context);
         return value;
     }
     PyObject *leaf = IS_LEAF(operand) ? Py_NewRef(operand) : known == NULL ? NULL : evaluated_again(known, operand, 1);
     if (leaf == NULL && !PyErr_Occurred())
-        leaf = computed_of(operand);
+        leaf = computed_of(operand, 1);
     PyObject *view = leaf != NULL && IS_LEAF(leaf) ? Py_XNewRef(((Leaf *)leaf)->view) : NULL;
     Py_XDECREF(leaf);
     return view;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.arraytypes.meshdata.annotations import Combining, Sent
 
+T = TypeVar("T")
 # So many facts about what loops reach of a forest's entries are kept.
 KEPT_FACTS = 128
 
@@ -333,7 +334,7 @@ class StarForest:
 
         return entries_by(self).local(v, ghosts=True)
 
-    def known(self, fact: Hashable, find: Callable[[], Any]) -> Any:
+    def known(self, fact: Hashable, find: Callable[[], T]) -> T:
         """Something about what is reached of its entries, which all processes find out together, once.
 
         (All ask for the same facts in the same order, so that none is without one that others keep.)
@@ -348,7 +349,7 @@ class StarForest:
             if len(self._facts) >= KEPT_FACTS:  # (of subsets that come once: the oldest go)
                 self._facts.pop(next(iter(self._facts)))
             self._facts[fact] = found
-        return self._facts[fact]
+        return cast("T", self._facts[fact])
 
     # Other forests
 

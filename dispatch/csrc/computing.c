@@ -64,7 +64,7 @@ operations(Node *node)
 typedef struct {
     int asked;
     PyObject *context;
-    int reduces; /* (is it what a reduction reads?) */
+    int reduces; /* (is it what a reduction of few elements reads?) */
 } Quiet;
 
 double
@@ -87,9 +87,9 @@ reduction_value(PyObject *reduced)
     return value != NULL || PyErr_Occurred() ? value : computed_reduction(state.known, reduced);
 }
 
-/* The value of an operation that others hold, too: a new reference, or NULL. It keeps it where the rule of walking.c says so
-   (which is asked before it is computed, which its parts remember); what a reduction reads in any case: it lies in memory, and
-   the next turn of a loop would compute it again. */
+/* The value of an operation that others hold, too: a new reference, or NULL. It keeps it where the rule of walking.c says
+   so (which is asked before it is computed, which its parts remember). What a reduction of few elements reads it keeps in
+   any case: it lies in memory, and the next turn of a loop would compute it again. */
 static PyObject *
 kept_value(Node *node, int depth, Quiet *quiet)
 {
@@ -341,17 +341,17 @@ reduce_array(Reduced *reduced, PyObject *array)
 
 /* What reductions read, as NumPy takes it: a new reference, or NULL. Others may hold the tree, too (`shared`). */
 static PyObject *
-array_to_reduce(PyObject *known, PyObject *operand, int shared)
+array_to_reduce(PyObject *known, PyObject *operand, int shared, int few)
 {
     if (IS_NODE(operand) && shared) {
-        Quiet quiet = {.reduces = 1};
+        Quiet quiet = {.reduces = few};
         PyObject *value = is_little((Node *)operand) ? kept_value((Node *)operand, 0, &quiet) : NULL;
         speak(quiet.context);
         return value;
     }
     PyObject *leaf = IS_LEAF(operand) ? Py_NewRef(operand) : known == NULL ? NULL : evaluated_again(known, operand, 1);
     if (leaf == NULL && !PyErr_Occurred())
-        leaf = computed_of(operand, 1);
+        leaf = computed_of(operand, few);
     PyObject *view = leaf != NULL && IS_LEAF(leaf) ? Py_XNewRef(((Leaf *)leaf)->view) : NULL;
     Py_XDECREF(leaf);
     return view;
@@ -378,7 +378,7 @@ computed_reduction(PyObject *known, PyObject *x)
     Py_ssize_t n = together == NULL ? 1 : PyList_GET_SIZE(together);
     PyObject *evaluation = begin_count(x, together);
     begin_evaluation();
-    PyObject *array = array_to_reduce(known, operand, IS_NODE(operand) && ((Node *)operand)->holders > n);
+    PyObject *array = array_to_reduce(known, operand, IS_NODE(operand) && ((Node *)operand)->holders > n, size <= state.few);
     if (array != NULL && IS_ARRAY(array))
         for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++)
             reduce_array(together == NULL ? reduced : (Reduced *)PyList_GET_ITEM(together, i), array);

@@ -283,7 +283,7 @@ owners_checked(Leaf *leaf)
 }
 
 /* Writes to parts. Threads may write to other parts of one array at a time, and some may have to move it meanwhile:
-   each is done alone (parts_of in assign.py). */
+   each is done alone (write_alone in assign.py). */
 
 int
 written_by_others(Leaf *leaf)
@@ -313,8 +313,8 @@ may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n)
 {
     /* (What a program is captured with no other thread reads, and programs are to be the same whatever those do.) */
     int captured = state.traced != NULL && leaf->view != NULL && PyType_IsSubtype(Py_TYPE(leaf->view), state.traced);
-    if (leaf->root != Py_None || leaf->holders > 1 + reads || written_by_others(leaf) || (evaluations != own_evaluations && !captured) ||
-        !memory_alone(leaf, shown, n))
+    if (leaf->root != Py_None || leaf->holders > 1 + reads || written_by_others(leaf) ||
+        (evaluations != own_evaluations && !captured) || !memory_alone(leaf, shown, n))
         return 0;
     return state.check_owners == NULL || state.check_owners == Py_None ? 1 : owners_checked(leaf);
 }

@@ -45,8 +45,10 @@ NOISE = {
 }
 # NumPy keeps a reference to float64 each time: `np.empty(n)` does, where no dtype is given (2.4).
 NUMPYS_REFERENCES = {"geomspace"}
-# A large array has so many times the rows of a small one.
-LARGE = 3000
+# A large array has so many times the rows of a small one; fewer where a turn would take longer than this (what
+# is quadratic in its arguments would take all the time there is).
+LARGE = (30, 300, 3000)
+TURN = 0.005
 
 
 @dataclass(frozen=True)
@@ -162,25 +164,48 @@ def read(found: Any) -> Any:
         mb.materialize(found)
 
 
-def subjects(way: str, kind: Any, programs: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What is repeated in a way, on arrays of a kind: names, and calls."""
+def subjects(way: str, kind: Any, programs: int) -> Iterator[tuple[str, Callable[[], Callable[[], Any]]]]:
+    """What is repeated in a way, on arrays of a kind: names, and what makes the call."""
     import numpy as np
 
     import mirabelle as mb
 
     if way == "programs":
-        yield from random_programs(kind, programs)
+        for name, call in random_programs(kind, programs):
+            yield name, functools.partial(_itself, call)
         return
     for name, f, arrays in functions():
-        if way == "large":
-            arrays = tuple(np.concatenate([x] * LARGE) if getattr(x, "ndim", 0) else x for x in arrays)
-        operands = [kind.make(x) if isinstance(x, np.ndarray) else x for x in arrays]
         call: Callable[..., Any] = f
         if way == "compiled":
             call = mb.compile(f)
         elif way == "differentiated":
             call = functools.partial(_gradient, f)
-        yield name, functools.partial(_done, call, operands)
+
+        def of(times: int, call: Any = call, arrays: Any = arrays) -> Callable[[], Any]:
+            made = [np.concatenate([x] * times) if getattr(x, "ndim", 0) else x for x in arrays]
+            operands = [kind.make(x) if isinstance(x, np.ndarray) else x for x in made]
+            return functools.partial(_done, call, operands)
+
+        yield name, functools.partial(_large, of) if way == "large" else functools.partial(of, 1)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _large(of: Callable[[int], Callable[[], Any]]) -> Callable[[], Any]:
+    """The call on the largest arrays for which a turn does not take long, on any process."""
+    found = of(1)
+    for times in LARGE:
+        with contextlib.suppress(Exception):  # (what is not possible is skipped by who repeats it)
+            more = of(times)
+            more()
+            began = time.perf_counter()
+            more()
+            if anywhere(time.perf_counter() - began > TURN):
+                break
+            found = more
+    return found
 
 
 def _gradient(f: Callable[..., Any], x: Any, *rest: Any) -> Any:
@@ -225,10 +250,11 @@ def soak(given: argparse.Namespace) -> list[str]:
             mode = running("hot") if way == "hot" else contextlib.nullcontext()
             with warnings.catch_warnings(), mode, _quiet():
                 warnings.simplefilter("ignore")
-                for k, (name, call) in enumerate(subjects(way, LEAVES[kind], given.programs)):
+                for k, (name, make) in enumerate(subjects(way, LEAVES[kind], given.programs)):
                     if k % parts != part or (given.only and given.only not in name):
                         continue
                     try:
+                        call = make()
                         call()
                     except Exception:  # (not every function takes every kind, or is one of compiled programs)
                         skipped += 1

@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -125,12 +126,16 @@ def rows(soaks: list[Soak], pieces: list[dict[str, Any]]) -> list[dict[str, Any]
     found = []
     for soak in soaks:
         ours = [p for p in pieces if p["soak"] == soak.name]
+        parts = f"{len(ours)} of {soak.pieces} parts" if ours else ""
         found.append({
             "soak": soak.name,
             "command": f"python -m {soak.command}",
-            "tried": len(ours) * soak.count if soak.count else f"{len(ours)} of {soak.pieces} parts",
+            "tried": len(ours) * soak.count if soak.count else parts,
             "failed": [p for p in ours if p["status"]],
             "seconds": round(sum(p["seconds"] for p in ours), 1),
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
         })  # fmt: skip
     return found
 
@@ -141,9 +146,14 @@ def written(given: argparse.Namespace, facts: dict[str, Any]) -> None:
         given.out.write_text(json.dumps(facts, indent=1))
     elif given.store:
         sys.path.insert(0, str(ROOT))
-        from benchmarks._measure import store
+        from benchmarks._measure import RESULTS, store
 
-        with contextlib.redirect_stdout(None):
+        # Other soaks stay as they were found: each row says when, and on what.
+        path = RESULTS / "soaks.json"
+        before = json.loads(path.read_text())["rows"] if path.exists() else []
+        rows = {row["soak"]: row for row in [*before, *facts["rows"]] if row["tried"]}
+        facts = facts | {"rows": [rows[s.name] for s in SOAKS if s.name in rows]}
+        with contextlib.redirect_stderr(None):
             store("soaks", facts)
 
 

@@ -44,8 +44,8 @@ def main(count: int, first: int = 0, ranks: int = 0) -> int:
     for seed in range(first, first + count):
         for kind in loops.KINDS:
             for least in (1, 10**9):
-                meshloops.LEAST_POINTS = least
-                mb.settings.num_threads = 2
+                meshloops.LEAST_POINTS, meshloops.MOST_LEFT = least, seed % 2
+                mb.settings.num_threads = 2 + seed % 4
                 rng = np.random.default_rng(seed)
                 points, kernel, accesses = loops.random_loop(rng, kind)
                 wholes = any(a.whole and a.intent.writes for a in accesses)

@@ -17,8 +17,9 @@ BASES = {
 
 @pytest.fixture(params=["HostArray", "HostArray in ranges", "RefArray", "CuArray"])
 def kind(request, monkeypatch):
-    """A kind of arrays. The host's loops run as one range, and as many whatever the number of points."""
+    """A kind of arrays. The host's loops run as one range, and as many whatever is left for the end."""
     monkeypatch.setattr(meshloops, "LEAST_POINTS", 1 if request.param.endswith("ranges") else 10**9)
+    monkeypatch.setattr(meshloops, "MOST_LEFT", 1.0)
     monkeypatch.setattr(mb.settings, "num_threads", 2)
     return request.param.split()[0]
 

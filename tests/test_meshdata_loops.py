@@ -18,10 +18,11 @@ KINDS = ["HostArray", "RefArray", "CuArray"]
 
 @pytest.fixture(params=["HostArray", "HostArray in ranges", "RefArray", "CuArray"])
 def kind(request, monkeypatch):
-    """A kind of arrays. The host's loops run as one range, and as many whatever the number of points."""
+    """A kind of arrays. The host's loops run as one range, and as many whatever is left for the end."""
     ranges = request.param.endswith("ranges")
     monkeypatch.setattr(meshloops, "LEAST_POINTS", 1 if ranges else 10**9)
-    monkeypatch.setattr(mb.settings, "num_threads", 2)
+    monkeypatch.setattr(meshloops, "MOST_LEFT", 1.0)
+    monkeypatch.setattr(mb.settings, "num_threads", 3)
     return request.param.split()[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class LaneBlock:
         source, slots = self.source, self.slots
         gather = self._gathered()
         loads, statements, store = self._computed()
-        scatter = self._scattered()
+        scatter = source.writing(self.deferred, self._scattered)
         width = slots.width()
         before = [f"    {line.format('_base')}" for line in source.before]
         body = [
@@ -128,16 +129,17 @@ class LaneBlock:
 
     # What is written
 
-    def _scattered(self) -> list[str]:
+    def _scattered(self, chosen: Collection[str], waits: bool) -> list[str]:
         lines: list[str] = []
         rows: set[str] = set()
         for i, j, a, _ in self.source.outputs():
-            deferred = a.name in self.deferred
+            if a.name not in chosen:
+                continue
             if a.scattered and self._is_long(a) and None not in (self.source.program.outputs[i] or (None,)):
-                lines += self._scattered_in_loop(a, self.together[i], deferred) if j == 0 else []
+                lines += self._scattered_in_loop(a, self.together[i], waits) if j == 0 else []
             else:
                 element = self.slots.at(a.dtype, self.together[i] + j)
-                lines += self.source.scattered(a, i, j, element, rows, deferred)
+                lines += self.source.scattered(a, i, j, element, rows, waits)
         return lines
 
     def _scattered_in_loop(self, a: Argument, first: int, deferred: bool) -> list[str]:

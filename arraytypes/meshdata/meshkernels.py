@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import linecache
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any
@@ -265,7 +265,7 @@ class Source:
         written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
         arrays = [name for a in self.arguments for name in a.names]
         given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers, *self.layers]
-        given += self.weights
+        given += [*self.weights, *(["_waits"] if deferred else [])]
         local = [line for line in body if ".private(" in line]
         return _function(self.name, given, local + [line for line in body if line not in local]), scope
 
@@ -273,11 +273,30 @@ class Source:
         statements, text = self.computed("_v{i}_{j}")
         lines = ["_p = _each", *self.next, *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
         rows = {line.split(" = ")[0] for line in lines}  # (no compiler knows that tables are not written to)
-        for i, j, a, n in self.outputs():
-            lines += self.scattered(a, i, j, text[n], rows, a.name in deferred)
+
+        def writing(chosen: Collection[str], waits: bool) -> list[str]:
+            known, found = set(rows), []
+            for i, j, a, n in self.outputs():
+                if a.name in chosen:
+                    found += self.scattered(a, i, j, text[n], known, waits)
+            return found
+
+        lines += self.writing(deferred, writing)
         before = [line.format("_bounds[_chunk]") for line in self.before]
         loop = "for _each in range(_bounds[_chunk], _bounds[_chunk + 1]):"
         return [*before, loop, *(f"    {x}" for x in lines)], {}
+
+    def writing(
+        self, deferred: frozenset[str], statements: Callable[[Collection[str], bool], list[str]]
+    ) -> list[str]:
+        """The statements that write: other ones at points that reach what is deferred. (They are few.)"""
+        rest = {a.name for a in self.arguments if a.intent.writes} - deferred
+        lines = statements(rest, False)
+        if not deferred:
+            return lines
+        lines.append(f"if _waits[{'_column' if self.layers else '_p'}]:")
+        lines += [f"    {line}" for line in statements(deferred, True) or ["pass"]]
+        return [*lines, "else:", *(f"    {line}" for line in statements(deferred, False) or ["pass"])]
 
     def outputs(self) -> Iterator[tuple[int, int, Argument, int]]:
         """All that is written: the argument and its entry, and the node."""

@@ -1,8 +1,8 @@
 """Loops over mesh points on the host: ranges of points on several threads, a block of points at a time.
 
-A thread writes where only its own range reaches. What several ranges reach (few entries, where the points'
-numbers have locality) is left in a list, and added at the end, in the order of the points: so the sums are
-the same with any number of threads.
+A thread writes where no range before its own reaches. What an earlier one reaches, too (few entries, where the
+points' numbers have locality), is left in a list, and added at the end, in the order of the points: so the sums
+are the same with any number of threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,39 +33,46 @@ from mirabelle.dispatch.settings import settings
 
 # A range of fewer points is not worth a thread.
 LEAST_POINTS = 4096
-# Ranges for each thread: one that is late is helped out with the next.
-RANGES = 4
+# Ranges for each thread: one that is late is helped out with the next. Fewer where more than this share of what
+# points reach would be left for the end.
+RANGES, MOST_LEFT = 4, 1 / 64
 
 
 @run_loop.method
 def _(lead: HostArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
-    ranges = max(1, min(settings.num_threads * RANGES, n // LEAST_POINTS)) if settings.num_threads > 1 else 1
     memo = bound.memo if isinstance(bound, Arguments) else {}
-    found = memo.get(ranges)
+    found = memo.get(settings.num_threads)
     if found is None:
-        found = memo[ranges] = _Ranges(compiled(kernel, bound), n, ranges, bound)
+        found = memo[settings.num_threads] = _Ranges(compiled(kernel, bound), n, settings.num_threads, bound)
     found.run(bound)
 
 
 class _Ranges:
-    """A loop over so many points in so many ranges: what does not change from one call to the next."""
+    """A loop over so many points on so many threads: what does not change from one call to the next."""
 
-    def __init__(self, plan: Compiled, n: int, ranges: int, bound: Sequence[Bound]) -> None:
-        self.plan, self.n, self.ranges = plan, n, ranges
+    def __init__(self, plan: Compiled, n: int, num_threads: int, bound: Sequence[Bound]) -> None:
         pairs = list(zip(bound, plan.arguments, strict=True))
         columns = layers_of(bound)
         height = columns[0] if columns else 1  # (a range has whole columns)
-        self.edges = np.array([n // height * i // ranges * height for i in range(ranges + 1)])
-        waiting = {
-            a.name: found_goals(b.dofs, self.edges)
-            for b, a in pairs
-            if a.scattered and ranges > 1 and b.dofs is not None and not b.dofs.injective
-        }
+        tables = {a.name: b.dofs for b, a in pairs if a.scattered and b.dofs is not None}
+        shared = {name: d for name, d in tables.items() if not d.injective}
+
+        def edges(ranges: int) -> np.ndarray:
+            return np.array([n // height * i // ranges * height for i in range(ranges + 1)])
+
+        ranges = max(1, min(num_threads * RANGES, n // LEAST_POINTS)) if num_threads > 1 else 1
+        while ranges > num_threads and any(_left(d.rows, edges(ranges) // height) for d in shared.values()):
+            ranges = max(num_threads, ranges // 2)
+        self.plan, self.n, self.ranges, self.edges = plan, n, ranges, edges(ranges)
+        waiting = {name: found_goals(d, self.edges) for name, d in shared.items() if ranges > 1}
         self.waiting = {name: found for name, found in waiting.items() if len(found[1])}
         self.kernel = plan.kernel("lanes", frozenset(self.waiting))
         goals = (self.waiting[a.name][0] for _, a in pairs if a.name in self.waiting)
         self.tables = [*(table.rows for table in tables_of(bound)), *goals]
         self.columns = columns
+        # At which points (or columns of them) something waits.
+        waits = [(goals < -1).any(axis=1) for goals, *_ in self.waiting.values()]
+        self.waits = [functools.reduce(np.logical_or, waits)] if waits else []
         self.weights = plan.source.weights.values()
         self.later = [
             (i, (len(self.waiting[a.name][1]) * math.prod(a.block),))
@@ -82,7 +89,7 @@ class _Ranges:
         later = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.later]
         parts = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.parts]
         arrays = [x for b in bound for x in b.arrays]
-        given = (self.edges, *arrays, *self.tables, *later, *parts, *self.columns, *self.weights)
+        given = (self.edges, *arrays, *self.tables, *later, *parts, *self.columns, *self.weights, *self.waits)
         _, arguments = self.kernel.lent(given)
         if counters.active:
             counters.add(launches=1)
@@ -121,43 +128,52 @@ def found_goals(dofs: Any, edges: np.ndarray) -> tuple[Any, Any, Any]:
     return dofs._facts[key]  # type: ignore[no-any-return]
 
 
+def _left(table: Any, edges: np.ndarray) -> bool:
+    """Do ranges of rows reach much that earlier ones reach, too?"""
+    parts = [table[a:b] for a, b in itertools.pairwise(edges)]
+    first = _first(parts, int(table.max(initial=-1)) + 1)
+    return sum([int((first[part] != i).sum()) for i, part in enumerate(parts)]) > MOST_LEFT * table.size
+
+
 def _goals(edges: np.ndarray, table: Any) -> tuple[Any, Any, Any]:
-    """The table, with a place in a list (-2 and below) for what other ranges reach, too."""
-    shared = _shared((table[a:b] for a, b in itertools.pairwise(edges)), int(table.max(initial=-1)) + 1)
+    """The table, with a place in a list (-2 and below) for what an earlier range reaches, too.
+
+    So the first range that reaches an entry writes to it, and the others' contributions come after its.
+    """
+    parts = [table[a:b] for a, b in itertools.pairwise(edges)]
+    first = _first(parts, int(table.max(initial=-1)) + 1)
     goals = table.copy()
-    mask = shared[table]
+    mask = np.concatenate([first[part] != i for i, part in enumerate(parts)]) & (table >= 0)
     targets = table[mask]
     goals[mask] = -2 - np.arange(len(targets), dtype=table.dtype)
     return goals, targets, None
 
 
-def _shared(parts: Iterable[Any], size: int) -> np.ndarray:
-    """Which entries several ranges reach. (The last one is that of -1, which is nothing.)"""
-    first, last = np.full(size + 1, -1, np.int16), np.full(size + 1, -1, np.int16)
-    for i, part in enumerate(parts):
-        last[part] = i
-        new = part[first[part] < 0]
-        first[new] = i
-    shared = first != last
-    shared[-1] = False
-    return shared
+def _first(parts: Sequence[Any], size: int) -> np.ndarray:
+    """The first range that reaches each entry. (The last one is that of -1, which is nothing.)"""
+    first = np.full(size + 1, -1, np.int16)
+    for i in reversed(range(len(parts))):
+        first[parts[i]] = i
+    return first
 
 
 def _column_goals(dofs: Any, edges: np.ndarray) -> tuple[Any, Any, Any]:
-    """The same for columns, of the table of the lowest layer: what one layer shares, all do.
+    """The same for columns, of the table of the lowest layer: what waits in one layer does in all.
 
     What is left has a place for each layer; it is added in the order of points, layer by layer.
     """
     layers, rows = dofs.layers, dofs.rows
     up = np.arange(layers)[:, None] * np.array(dofs.strides)
     steps = [(rows[a // layers : b // layers, None] + up) for a, b in itertools.pairwise(edges)]
-    shared = _shared(steps, dofs.size)
+    first = _first(steps, dofs.size)
     while True:  # (what meets in some layer meets in all where points stand above each other: once is enough)
-        mask = np.concatenate([shared[step].any(axis=1) for step in steps])
-        reached = np.concatenate([step.transpose(0, 2, 1).reshape(-1, layers) for step in steps])[mask.ravel()]
-        if shared[reached].all():
+        waits = [(first[step] != i).any(axis=1) for i, step in enumerate(steps)]
+        reached = [step.transpose(0, 2, 1)[wait] for step, wait in zip(steps, waits, strict=True)]
+        if all((first[part] != i).all() for i, part in enumerate(reached)):
             break
-        shared[reached] = True
+        for i, part in enumerate(reached):  # (an entry of which some contributions wait has all of them wait)
+            first[part[first[part] == i]] = -2
+    mask = np.concatenate(waits)
     goals = rows.copy()
     column, k = np.nonzero(mask)
     goals[mask] = -2 - np.arange(len(column), dtype=rows.dtype)

@@ -66,7 +66,7 @@ def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
             result = operator(*inputs)
             if result is not NotImplemented:
                 return result
-    if any(_overrides(x.__class__) for x in inputs):
+    if True in map(_overrides, map(type, inputs)):
         # Containers of other libraries (a table of pandas') compute with NumPy's arrays.
         given = [verbs.numpy_view(x) if isinstance(x, AbstractArray) else x for x in inputs]
         return getattr(ufunc, method)(*given, **kwargs)
@@ -276,10 +276,14 @@ def _reduced_at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.outer(x, y): all pairs, as a pending node."""
-    a, b = _operands(inputs)
-    first = a if isinstance(a, AbstractArray) else b
-    a, b = as_array(a, first), as_array(b, first)
-    return _called(ufunc, (verbs.getitem(a, (..., *[None] * b.ndim)), b), kwargs)
+    a, b = inputs
+    if not (isinstance(a, AbstractArray) and isinstance(b, AbstractArray)):
+        a, b = _operands(inputs)
+        first = a if isinstance(a, AbstractArray) else b
+        a, b = as_array(a, first), as_array(b, first)
+    pairs = verbs.getitem(a, (..., *[None] * b.ndim)), b
+    operator = None if kwargs else UFUNC_OPERATORS.get(ufunc)
+    return _called(ufunc, pairs, kwargs) if operator is None else operator(*pairs)
 
 
 def _as_numpys(x: Any) -> Any:

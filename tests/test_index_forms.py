@@ -108,3 +108,44 @@ def test_ufunc_at_writes_to_an_array_of_numpys():
         np.add.at(data, mb.RefArray([0]), 1)
     with pytest.raises(TypeError, match=r"x\[i\] = mb.negative\(x\[i\]\)"):
         np.negative.at(mb.zeros(3), [0, 0])
+
+
+def test_new_axes_in_parts_of_parts():
+    dice = random.Random(5)
+
+    def entries(lengths, numbers):
+        for k in lengths:
+            if dice.random() < 0.3:
+                yield None
+            slices = [slice(None), slice(dice.randint(0, k), None), slice(None, None, -1)]
+            yield dice.choice([*slices, dice.randrange(-k, k)] if k and numbers else slices)
+
+    for _ in range(2000):
+        shape = [dice.randint(1, 4) for _ in range(dice.randint(1, 4))]
+        n = np.arange(float(np.prod(shape))).reshape(shape)
+        x = mb.HostArray(n)
+        for _ in range(3):
+            first = dice.randint(0, n.ndim)
+            index = [*entries(n.shape[:first], n.ndim > 1)]
+            if dice.random() < 0.5:
+                index += [..., *entries(n.shape[dice.randint(first, n.ndim) :], n.ndim > 1)]
+            if dice.random() < 0.4:
+                index.insert(dice.randint(0, len(index)), None)
+            index = tuple(index) if len(index) != 1 or dice.random() < 0.5 else index[0]
+            n, x = n[index], x[index]
+            assert x.shape == n.shape
+            np.testing.assert_array_equal(mb.to_numpy(x), n)
+            if not n.ndim:
+                break
+        if n.ndim:
+            n[...], x[...] = -1.0, -1.0
+            np.testing.assert_array_equal(mb.to_numpy(x), n)
+
+
+def test_outer_is_of_all_pairs_of_parts():
+    n = np.arange(12.0).reshape(3, 4)
+    x = mb.HostArray(n)
+    for f in (np.add, np.minimum, np.arctan2):
+        for a, b in ((np.s_[:, 1], np.s_[1]), (np.s_[1:], np.s_[0, ::-1]), (np.s_[0, 0], np.s_[:])):
+            np.testing.assert_array_equal(mb.to_numpy(f.outer(x[a], x[b])), f.outer(n[a], n[b]))
+            np.testing.assert_array_equal(mb.to_numpy(f.outer(n[a], x[b])), f.outer(n[a], n[b]))

@@ -40,3 +40,32 @@ def test_they_are_numpys(seed: int) -> None:
         assert (
             np.where(np.isnan(found), 1.0, found).tobytes() == np.where(np.isnan(wanted), 1.0, wanted).tobytes()
         )
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("f", [np.sum, np.max, np.min])
+def test_those_along_some_axes_are_numpys(seed: int, f) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(8):
+        shape = tuple(int(k) for k in rng.choice([1, 2, 3, 4, 5, 7, 16], size=rng.integers(2, 6)))
+        dtype = rng.choice(["f4", "f8", "i8", "i4", "u1", "u8"])
+        n = rng.standard_normal(tuple(k + 2 for k in shape)) * 10.0 ** rng.integers(-4, 4)
+        if dtype[0] == "f":
+            n = np.where(rng.random(n.shape) < 0.2, rng.choice(SPECIAL[:5], n.shape), n)
+        with np.errstate(all="ignore"):
+            n = n.astype(dtype)
+        x = mb.HostArray(n)
+        if rng.integers(2):
+            part = tuple(
+                slice(int(b), int(b) + k) for b, k in zip(rng.integers(0, 3, n.ndim), shape, strict=True)
+            )
+            n, x = n[part], x[part]
+        # (All axes but the last: along that one, NumPy sums in an order of its own.)
+        axes = tuple(int(d) for d in rng.permutation(n.ndim - 1)[: rng.integers(1, n.ndim)])
+        keepdims = bool(rng.integers(2))
+        with np.errstate(all="ignore"):
+            found, wanted = mb.to_numpy(f(x, axis=axes, keepdims=keepdims)), f(n, axis=axes, keepdims=keepdims)
+        assert found.shape == wanted.shape and found.dtype == wanted.dtype
+        nan = np.isnan(wanted)
+        assert np.array_equal(np.isnan(found), nan)
+        assert np.where(nan, 1, found).tobytes() == np.where(nan, 1, wanted).tobytes()

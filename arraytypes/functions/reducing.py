@@ -130,12 +130,11 @@ def _folded(
     verb: Any, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any, out: Any, dtype: Any = None
 ) -> Any:
     """A sum, a product, the least or the largest."""
-    if (
-        isinstance(a, AbstractArray)
-        and _is_all(where)
-        and not (_given(initial) or _given(out) or _given(dtype))
-    ):
-        return verb(a, axis=axis, keepdims=_flag(keepdims))
+    if isinstance(a, AbstractArray):
+        if initial is out is dtype is None and where is True and (keepdims is False or keepdims is True):
+            return verb(a, axis=axis, keepdims=keepdims)
+        if _is_all(where) and not (_given(initial) or _given(out) or _given(dtype)):
+            return verb(a, axis=axis, keepdims=_flag(keepdims))
     if verb is verbs.sum or verb is verbs.prod:
         dtype = checked_dtype(dtype) if _given(dtype) else _summed(as_array(a).dtype)
     return into(out, _reduced(verb.__name__, a, axis, keepdims, initial, where, dtype))

@@ -188,6 +188,17 @@ def run_call(inner: Any, kind: str, name: str, template: Any, views: list[Any]) 
     return KINDS[kind](inner, *args, **options)
 
 
+def prepared(inner: Any, kind: str, name: str, template: Any) -> Callable[[list[Any]], Any] | None:
+    """What runs a call on views, for one that runs often: None where views are nested in its arguments."""
+    args, options = template
+    nests = (list, tuple, dict, Slot)
+    if any(isinstance(x, nests[:3]) for x in args) or any(isinstance(x, nests) for x in options.values()):
+        return None
+    run = routine_of(inner, name) if kind == "routine" else functools.partial(KINDS[kind], inner)
+    numbers = [x.number if isinstance(x, Slot) else -1 for x in args]
+    return lambda views: run(*[x if i < 0 else views[i] for i, x in zip(numbers, args, strict=True)], **options)
+
+
 def arrays_of(result: Any) -> list[Any]:
     """The views in what a call returned, in order."""
     values: list[Any] = []

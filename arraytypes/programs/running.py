@@ -276,7 +276,15 @@ def multiplied(inner: Any, step: ProductStep, operands: list[Any]) -> Any:
 def called(inner: Any, step: CallStep, operands: list[Any]) -> dict[int, Any]:
     """The memory of those results of a call that somebody reads, by their numbers."""
     call = step.call
-    found = calls.arrays_of(calls.run_call(inner, call.kind, call.routine, call.template, operands))
+    return delivered(
+        inner, step, operands, calls.run_call(inner, call.kind, call.routine, call.template, operands)
+    )
+
+
+def delivered(inner: Any, step: CallStep, operands: list[Any], result: Any) -> dict[int, Any]:
+    """The same, of what the call returned."""
+    call = step.call
+    found = calls.arrays_of(result)
     made: dict[int, Any] = {}
     for number, s in step.dests.items():
         view = found[number]

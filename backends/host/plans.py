@@ -19,11 +19,13 @@ import numpy as np
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.building import Library, builder
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import lodgings
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_runner, strided
+from mirabelle.arraytypes.programs.running import StepByStep, delivered, in_c_order, plan_runner, strided
 from mirabelle.arraytypes.programs.steps import (
+    CallStep,
     CopyStep,
     FoldStep,
     JoinedStep,
@@ -438,7 +440,12 @@ class HostPlan(StepByStep):
             return lambda plan, views: step.run(
                 HostArray, [show(views) for show in reads], [show(views) for show in writes]
             )
-        return functools.partial(_stepped, step)
+        if type(step) is not CallStep:
+            return functools.partial(_stepped, step)
+        found = calls.prepared(HostArray, step.call.kind, step.call.routine, step.call.template)
+        if found is None:
+            return functools.partial(_stepped, step)
+        return functools.partial(_called, step, found, [self.reader(r) for r in step.operands])
 
     def reader(self, ref: Ref, same: bool = False) -> Callable[[dict[int, Any]], Any]:
         """What shows a part of memory, given that of all storages (`same`: by one object while that is one)."""
@@ -529,6 +536,24 @@ class _SameView:
 
 def _stepped(step: Step, plan: HostPlan, views: dict[int, Any]) -> None:
     plan.step(step, views)
+
+
+def _called(
+    step: CallStep, run: Callable[[list[Any]], Any], readers: list[Any], plan: HostPlan, views: dict[int, Any]
+) -> None:
+    given = [read(views) for read in readers]
+    result = run(given)
+    if type(result) is np.ndarray and len(step.dests) == 1 and 0 in step.dests:
+        s = step.dests[0]
+        same = result.shape == s.shape and result.dtype == s.dtype and result.flags.c_contiguous
+        if any(result is x for x in given):
+            result = result.copy()
+        # (New memory, and nothing that shows what was given.)
+        if same and (result.base is None or step.call.kind == "scatter"):
+            views[s.number] = result
+            return
+    for number, view in delivered(HostArray, step, given, result).items():
+        views[step.dests[number].number] = view
 
 
 def _address_of(leaf: Leaf) -> int | None:

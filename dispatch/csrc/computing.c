@@ -317,6 +317,8 @@ reduce_array(Reduced *reduced, PyObject *array)
     PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *out = NULL;
     if (ufunc != NULL && PyTuple_GET_SIZE(reduced->axes) == PyArray_NDIM((PyArrayObject *)array))
         out = reduced_whole(ufunc, (PyArrayObject *)array, reduced->dtype, (int)PyTuple_GET_SIZE(reduced->shape));
+    else if (ufunc != NULL)
+        out = reduced_along(ufunc, (PyArrayObject *)array, reduced->dtype, reduced->axes, reduced->shape);
     if (ufunc != NULL && out == NULL) {
         PyObject *args[] = {ufunc, array, Py_NewRef(reduced->axes), Py_None, Py_None, Py_NewRef(reduced->keepdims)};
         PyObject *context = hush();

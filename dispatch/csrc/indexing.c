@@ -350,7 +350,7 @@ entry_within(PyObject *slice, Py_ssize_t n, PyObject *entry)
 static PyObject *
 composed_index(PyObject *part, PyObject *index)
 {
-    Py_ssize_t dims[DIMENSIONS], given, further = 1, k = 0;
+    Py_ssize_t dims[DIMENSIONS], given, further = 1, k = 0, at = 0, open = 0, left, added = 0;
     PyObject *first = SLOT(part, state.view_how), *single = index, **second = &single;
     int nd = lengths_of(SLOT(part, state.view_parent), dims);
     if (nd < 0 || first == NULL || !PyTuple_CheckExact(first))
@@ -359,17 +359,38 @@ composed_index(PyObject *part, PyObject *index)
         second = &PyTuple_GET_ITEM(index, 0);
         further = PyTuple_GET_SIZE(index);
     }
-    further -= further > 0 && second[further - 1] == Py_Ellipsis;
     given = PyTuple_GET_SIZE(first) - 1;
     if (given < 0 || given > nd || PyTuple_GET_ITEM(first, given) != Py_Ellipsis)
         return NULL;
-    PyObject *made = PyTuple_New(nd + 1), *whole = made == NULL ? NULL : PySlice_New(NULL, NULL, NULL);
+    left = nd; /* how many dimensions of the part an ellipsis stands for: those that nothing else names */
+    for (int d = 0; d < given; d++)
+        left -= PyLong_CheckExact(PyTuple_GET_ITEM(first, d));
+    for (Py_ssize_t i = 0; i < further; i++) {
+        open += second[i] == Py_Ellipsis;
+        added += second[i] == Py_None;
+        left -= second[i] != Py_Ellipsis && second[i] != Py_None;
+    }
+    if (open > 1 || left < 0)
+        return NULL;
+    PyObject *made = PyTuple_New(nd + added + 1), *whole = made == NULL ? NULL : PySlice_New(NULL, NULL, NULL);
     int known = whole != NULL;
-    for (int d = 0; d < nd && known; d++) {
+    for (int d = 0; d <= nd && known; d++) {
         PyObject *entry = d < given ? PyTuple_GET_ITEM(first, d) : whole;
-        entry = k == further || PyLong_CheckExact(entry) ? Py_NewRef(entry) : entry_within(entry, dims[d], second[k++]);
+        while (k < further && (second[k] == Py_None || (second[k] == Py_Ellipsis && left == 0)))
+            if (second[k++] == Py_None)
+                PyTuple_SET_ITEM(made, at++, Py_NewRef(Py_None));
+        if (d == nd)
+            break;
+        if (PyLong_CheckExact(entry) || k == further)
+            entry = Py_NewRef(entry);
+        else if (second[k] == Py_Ellipsis) {
+            entry = Py_NewRef(entry);
+            left--;
+        }
+        else
+            entry = entry_within(entry, dims[d], second[k++]);
         known = entry != NULL && (PyLong_CheckExact(entry) || PySlice_Check(entry));
-        PyTuple_SET_ITEM(made, d, entry);
+        PyTuple_SET_ITEM(made, at++, entry);
     }
     Py_XDECREF(whole);
     if (!known || k < further) {
@@ -377,7 +398,7 @@ composed_index(PyObject *part, PyObject *index)
         PyErr_Clear();
         return NULL;
     }
-    PyTuple_SET_ITEM(made, nd, Py_NewRef(Py_Ellipsis));
+    PyTuple_SET_ITEM(made, at, Py_NewRef(Py_Ellipsis));
     return made;
 }
 

@@ -196,6 +196,18 @@ extreme(const Loop *loop, const char *from, Py_ssize_t n, char *out)
         loop->call(at, &rest, by, loop->data);
 }
 
+/* Is a function of NumPy's one that picks, the largest or the smallest? Then its loop. */
+static int
+find_extreme(PyObject *function, PyObject *dtype, Loop *loop)
+{
+    PyObject *ins[] = {dtype, dtype};
+    if (strcmp(Py_TYPE(function)->tp_name, "numpy.ufunc") != 0)
+        return 0;
+    const char *name = ((const PyUFuncObject *)function)->name;
+    return name != NULL && (strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0) &&
+           find_loop(function, ins, 2, dtype, loop);
+}
+
 PyObject *
 reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd)
 {
@@ -203,18 +215,12 @@ reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd)
     Py_ssize_t n = elements(a);
     int sum = operation_of(function) == ADD, doubles = dtype == state.float64;
     Loop loop = {NULL};
-    if (DTYPE(a) != dtype || PyArray_NDIM(a) == 0 || n < 1 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) ||
-        strcmp(Py_TYPE(function)->tp_name, "numpy.ufunc") != 0)
+    if (DTYPE(a) != dtype || PyArray_NDIM(a) == 0 || n < 1 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a))
         return NULL;
     if (sum && !doubles && (!PyArray_ISINTEGER(a) || PyArray_ITEMSIZE(a) != 8 || !PyArray_ISNOTSWAPPED(a)))
         return NULL;
-    if (!sum) {
-        const char *name = ((const PyUFuncObject *)function)->name;
-        PyObject *ins[] = {dtype, dtype};
-        if (name == NULL || (strcmp(name, "maximum") != 0 && strcmp(name, "minimum") != 0) ||
-            !find_loop(function, ins, 2, dtype, &loop))
-            return NULL;
-    }
+    if (!sum && !find_extreme(function, dtype, &loop))
+        return NULL;
     for (int d = 0; d < nd; d++)
         ones[d] = 1;
     PyArrayObject *out = fresh(nd, ones, PyArray_TYPE(a));
@@ -229,6 +235,90 @@ reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd)
         for (Py_ssize_t i = 0; i < n; i++)
             total += ((const uint64_t *)PyArray_BYTES(a))[i];
         *(uint64_t *)PyArray_BYTES(out) = total;
+    }
+    return (PyObject *)out;
+}
+
+/* Add one row to another. */
+#define ADD_ROW(type) \
+    for (npy_intp i = 0; i < n; i++) \
+        ((type *)to)[i] += ((const type *)from)[i]; \
+    return;
+
+static void
+add_row(char *to, const char *from, npy_intp n, int type)
+{
+    switch (type) {
+    case NPY_FLOAT: ADD_ROW(float)
+    case NPY_DOUBLE: ADD_ROW(double)
+    case NPY_LONG: ADD_ROW(uint64_t)
+    }
+}
+
+PyObject *
+reduced_along(PyObject *function, PyArrayObject *a, PyObject *dtype, PyObject *axes, PyObject *shape)
+{
+    int nd = PyArray_NDIM(a), type = PyArray_TYPE(a), left = 0, sum = operation_of(function) == ADD;
+    npy_intp size = PyArray_ITEMSIZE(a), reduced[DIMENSIONS] = {0}, by[DIMENSIONS], at[DIMENSIONS] = {0}, dims[DIMENSIONS];
+    npy_intp n = nd < 2 || nd > DIMENSIONS ? 0 : PyArray_DIM(a, nd - 1), to = 0;
+    Loop loop = {NULL};
+    if (n < 2 || DTYPE(a) != dtype || PyArray_STRIDE(a, nd - 1) != size || !PyArray_ISALIGNED(a) || elements(a) == 0 ||
+        PyTuple_GET_SIZE(shape) > DIMENSIONS)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); i++) {
+        Py_ssize_t d = PyLong_AsSsize_t(PyTuple_GET_ITEM(axes, i));
+        if (d < 0 || d >= nd - 1)
+            return NULL;
+        reduced[d] = 1;
+    }
+    /* (NumPy goes through memory as it lies; where that is the order of the axes, both add up in the same order.) */
+    for (int d = nd - 1, inner = 0; d >= 0; d--) {
+        npy_intp stride = PyArray_STRIDE(a, d);
+        if (PyArray_DIM(a, d) > 1 && stride < inner)
+            return NULL;
+        if (PyArray_DIM(a, d) > 1)
+            inner = (int)(stride < INT_MAX ? stride : INT_MAX);
+        by[d] = reduced[d] ? 0 : to == 0 ? size : to;
+        if (!reduced[d])
+            to = by[d] * PyArray_DIM(a, d);
+    }
+    if (sum ? !PyArray_ISNOTSWAPPED(a) || (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_LONG)
+            : !find_extreme(function, dtype, &loop))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
+        dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        left++;
+    }
+    PyArrayObject *out = fresh(left, dims, type);
+    if (out == NULL || PyArray_NBYTES(out) != to) {
+        Py_XDECREF(out);
+        return NULL;
+    }
+    char *from = PyArray_BYTES(a), *result = PyArray_BYTES(out);
+    if (sum)
+        memset(result, 0, (size_t)to); /* (a sum begins with 0.0) */
+    for (int d = 0; d >= 0;) {
+        int first = !sum;
+        for (int k = 0; k < nd - 1; k++)
+            first = first && (!reduced[k] || at[k] == 0);
+        if (sum)
+            add_row(result, from, n, type);
+        else if (first)
+            memcpy(result, from, (size_t)(n * size));
+        else {
+            char *const both[] = {result, from};
+            const npy_intp steps[] = {size, size};
+            run_loop(&loop, 2, both, steps, result, size, n);
+        }
+        for (d = nd - 2; d >= 0; d--) {
+            from += PyArray_STRIDE(a, d);
+            result += by[d];
+            if (++at[d] < PyArray_DIM(a, d))
+                break;
+            from -= at[d] * PyArray_STRIDE(a, d);
+            result -= at[d] * by[d];
+            at[d] = 0;
+        }
     }
     return (PyObject *)out;
 }

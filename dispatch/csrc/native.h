@@ -363,6 +363,9 @@ int operation_of(PyObject *function);
 /* The sum of all doubles, or integers of eight bytes, of an array, or the largest or smallest element, as an array of so
    many dimensions: likewise. */
 PyObject *reduced_whole(PyObject *function, PyArrayObject *a, PyObject *dtype, int nd);
+/* The same along some axes of which the last is none, as an array of a shape, in which these axes may be left, of length 1:
+   likewise. */
+PyObject *reduced_along(PyObject *function, PyArrayObject *a, PyObject *dtype, PyObject *axes, PyObject *shape);
 /* scalars.c: a number of Python's as one of a dtype that takes it as it is: 1, or 0. One of the operations on two numbers of
    a dtype, which lie at `a` and `b`: 2 a truth value, 1 a number, 0 where NumPy is to do it. The same of numbers of which
    at least one is an array without axes: a new reference to such; NULL, without an error, likewise. */

@@ -586,3 +586,31 @@ def test_a_rank_keeps_what_it_sees(machine, monkeypatch):
 def test_cards_are_counted_without_cuda():
     assert cards.count_cards() >= 0
     assert cards.cuda_has_started() in (True, False)
+
+
+# Numbers that programs read
+
+
+def test_a_number_that_is_read_is_combined_by_the_hosts(nccl):
+    """One launch, one fetch, one exchange of the hosts; on the card it is when somebody computes with it."""
+
+    def program(comm):
+        x = mb.DArray[mb.CuArray](np.arange(1000.0))
+        engine(comm)
+        with mb.count() as first:
+            total = mb.sum(x * 2.0)
+            read = float(total)
+        with mb.count() as again:
+            more = [float(total), mb.to_numpy(total + 1).item()]
+        others = mb.max(x).item(), int(mb.argmax(x)), bool(mb.any(x > 998)), mb.sum(x[:1]).item()
+        waiting = mb.sum(x)
+        known = float(waiting)
+        x[...] = 0.0  # (what waited for the old contents keeps its value)
+        return first, again, [read, *more, *others, known, mb.to_numpy(waiting).item()]
+
+    wanted = [999000.0, 999000.0, 999001.0, 999.0, 999, True, 0.0, 499500.0, 499500.0]
+    for first, again, found in on_ranks(3, program):
+        assert found == wanted
+        assert (first.launches, first.transfers, first.collectives, first.scalar_reads) == (1, 1, 1, 1)
+        assert again.collectives == again.messages == 0
+    assert not [call for call in nccl.calls if call[0] == "allReduce"]

@@ -75,7 +75,7 @@ def _(family: type[DArray], node: Reduced) -> None:
 class Term:
     """A reduction's term on this process, and between whom the terms are to be combined."""
 
-    __slots__ = ("came", "comm", "family", "group", "local", "mark", "node", "partition", "reduction")
+    __slots__ = ("came", "comm", "family", "group", "known", "local", "mark", "node", "partition", "reduction")
 
     def __init__(
         self,
@@ -100,15 +100,21 @@ class Term:
         self.mark = told(mark or marked("reduction", reduction.name), came)
         # What is reduced came from this, where ranks compare it.
         self.came = came
+        # What all terms came to, where hosts have combined them (`read`).
+        self.known: np.ndarray | None = None
 
 
 def reduce(family: Any, node: Reduced) -> Leaf:
     """The value of a reduction, and of those that wait to be computed with it."""
     waiting = _batch.get()
-    if waiting is None:
-        found = _alone(family, node)
-        if found is not None:
-            return found
+    if waiting is None and node.term is None:
+        t = _alone(family, node)
+        if t is not None:
+            if t.group:
+                if counters.active:
+                    counters.add(collectives=1)
+                t.local = combined(grouped(t.comm, t.group), family.inner, t.local, t.reduction, t.mark)
+            return settle(node, whole_leaf(family, t.comm, t.partition, t.local, of_reduction(node, t.came)))
     together = [node]
     if waiting is not None:
         together += [r for r in waiting if r.value is None and r is not node]
@@ -125,7 +131,8 @@ def reduce(family: Any, node: Reduced) -> Leaf:
         terms.append(term)
     combine(terms)
     for t in terms:
-        view = t.family._of_local(t.comm, t.partition, t.local)
+        local = t.local if t.known is None else t.family.inner._upload(t.known)
+        view = t.family._of_local(t.comm, t.partition, local)
         view.buffer.history = None if t.came is None else of_reduction(t.node, t.came)
         settle(t.node, Leaf(view))
         t.node.term = None
@@ -133,8 +140,47 @@ def reduce(family: Any, node: Reduced) -> Leaf:
     return node.value
 
 
-def _alone(family: Any, node: Reduced) -> Leaf | None:
-    """The value of a reduction of whole arrays of one partition, which nothing else waits with; else None."""
+def read(family: Any, version: Any) -> np.ndarray | None:
+    """The number that a reduction of cards' arrays comes to, where nobody has asked for it before; else None.
+
+    It is wanted on the hosts, so they combine what each fetches of its card: by way of the cards it would be
+    there after two more launches. On the card it will be when somebody computes with it.
+    """
+    inner = family.inner
+    if type(version) is not Reduced or version.shape or inner.home.rank != 2 or version.value is not None:
+        return None
+    term = version.term
+    if term is None and _batch.get() is None:
+        term = version.term = _alone(family, version)
+        if term is None:
+            for made in _terms(family, _siblings(version)):
+                made.node.term = made
+            term = version.term
+    if term is None or (term.known is None and not (term.group and _is_known(term.reduction, term.local))):
+        return None
+    if term.known is None:
+        comm = grouped(term.comm, term.group)
+        carrier = comm.carrier(inner)
+        if carrier is not None:
+            carrier.reach()
+        if counters.active:
+            counters.add(collectives=1)
+        number = np.array(inner._download(term.local))
+        if not comm.allreduce(number, term.reduction.name, term.mark):
+            return None
+        term.known, term.group = number, ()
+    return term.known.reshape(())
+
+
+def _is_known(reduction: Any, local: Any) -> bool:
+    """Do engines combine terms of this reduction?"""
+    if reduction.scalar is not None or REDUCTIONS.get(reduction.name) is not reduction:
+        return False
+    return reduction.neutral(local.dtype) is not None
+
+
+def _alone(family: Any, node: Reduced) -> Term | None:
+    """The term of a reduction of whole arrays of one partition, which nothing else waits with; else None."""
     operand: Any = node.operand
     if len(operand.reducers) > 1 or settings.check_collectives:
         return None
@@ -163,11 +209,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     came = history(operand)
     made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
     value = force(family.inner, made).view
-    if group:
-        if counters.active:
-            counters.add(collectives=1)
-        value = combined(grouped(comm, group), family.inner, value, node.reduction, told(mark, came))
-    return settle(node, whole_leaf(family, comm, result, value, of_reduction(node, came)))
+    return Term(node, family, comm, value, result, group, node.reduction, mark, came)
 
 
 def reduced_partition(
@@ -333,13 +375,12 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: i
     """What the terms of all processes combine to, on each of them."""
     if comm.size == 1:
         return local
-    known = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
-    if known and inner.home.kind == "traced":
+    plain = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
+    if plain and inner.home.kind == "traced":
         from mirabelle.arraytypes.distributed.localmessages import together
 
         return verbs.leaf_of(together(wrap(inner, Leaf(local)), comm, reduction.name)).view
-    neutral = reduction.init if reduction.scalar is not None else reduction.neutral(local.dtype)
-    carrier = comm.carrier(inner) if known and neutral is not None else None
+    carrier = comm.carrier(inner) if _is_known(reduction, local) else None
     if not local.flags.c_contiguous:
         local = in_order(inner, local)
     if carrier is not None and carrier.allreduce(local, reduction.name, mark):

@@ -29,6 +29,7 @@ from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class, making
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import LayoutError, PlaceError
+from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import distributed
 from mirabelle.dispatch.tree import Leaf
 
@@ -360,6 +361,15 @@ class DArray(DenseArray, OfInner[A]):
         found = cls.inner._download(whole)
         if found.shape != view.shape:
             found = np.array(np.broadcast_to(found, view.shape))
+        return found
+
+    def _read(self) -> np.ndarray:
+        from mirabelle.arraytypes.distributed.combining import read
+
+        found = None if self.ndim else read(type(self).family, verbs.tree(self))
+        if found is None:
+            return super()._read()
+        scalar_access("Reading", self.place, gated=False)
         return found
 
     @classmethod

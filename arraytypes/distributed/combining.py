@@ -174,9 +174,11 @@ def read(family: Any, version: Any) -> np.ndarray | None:
 
 def _is_known(reduction: Any, local: Any) -> bool:
     """Do engines combine terms of this reduction?"""
-    if reduction.scalar is not None or REDUCTIONS.get(reduction.name) is not reduction:
-        return False
-    return reduction.neutral(local.dtype) is not None
+    return _is_plain(reduction) and reduction.neutral(local.dtype) is not None
+
+
+def _is_plain(reduction: Any) -> bool:
+    return reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
 
 
 def _alone(family: Any, node: Reduced) -> Term | None:
@@ -375,8 +377,7 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: i
     """What the terms of all processes combine to, on each of them."""
     if comm.size == 1:
         return local
-    plain = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
-    if plain and inner.home.kind == "traced":
+    if _is_plain(reduction) and inner.home.kind == "traced":
         from mirabelle.arraytypes.distributed.localmessages import together
 
         return verbs.leaf_of(together(wrap(inner, Leaf(local)), comm, reduction.name)).view

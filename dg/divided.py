@@ -24,6 +24,7 @@ from mirabelle.dg.meshes.parts import Part
 from mirabelle.dg.semidiscretization import Auxiliary, Semidiscretization
 from mirabelle.dg.solver import Solver
 from mirabelle.dg.spelled import Array, ArrayLike, Axes, DTypeLike, Fields, Number, RungeKutta, Solution, Time
+from mirabelle.dg.terms import before_and_at_the_cut
 
 
 class Local(Semidiscretization):
@@ -32,8 +33,10 @@ class Local(Semidiscretization):
     def __init__(self, part: Part, comm: Any, *given: Any, **more: Any) -> None:
         self.part, self.comm = part, comm
         super().__init__(part.mesh, *given, **more)
+        if self.operators.cut is not None:
+            self.kept(before_and_at_the_cut)  # (not first in a program, whose values these would be)
 
-    def __new__(cls, part: Any, comm: Any, *given: Any, **more: Any) -> Any:
+    def __new__(cls, *given: Any, **more: Any) -> Any:
         return object.__new__(cls)
 
 
@@ -56,17 +59,13 @@ class Divided(Semidiscretization):
     True
     """
 
-    def __init__(
-        self,
-        mesh: Mesh | DividedMesh,
-        equations: Equations,
-        solver: Solver,
-        boundary_conditions: Mapping[str, Any] | None = None,
-        source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
-        array: Callable[..., Any] = mb.DArray[mb.HostArray],
-        dtype: DTypeLike = mb.float64,
-        ranks: ArrayLike | None = None,
-    ) -> None:
+    # fmt: off
+    def __init__(self, mesh: Mesh | DividedMesh, equations: Equations, solver: Solver,
+                 boundary_conditions: Mapping[str, Any] | None = None,
+                 source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
+                 array: Callable[..., Any] = mb.DArray[mb.HostArray], dtype: DTypeLike = mb.float64,
+                 ranks: ArrayLike | None = None) -> None:
+        # fmt: on
         made = array(np.zeros(0))
         self.array = array
         self.processes = mesh.comm if isinstance(mesh, DividedMesh) else mb.distributed.communicator()
@@ -211,20 +210,9 @@ class Divided(Semidiscretization):
     def integrate(self, values: Array) -> Array:
         return self.local.integrate(self.taken(values))
 
-    def means(self, u: Array) -> Array:
-        return self.shown(self.local.means(self.taken(u)))
-
     @cached_property
     def weights(self) -> Array:
         return self.shown(self.local.weights)
-
-    @cached_property
-    def cell_volumes(self) -> Array:
-        return self.shown(self.local.cell_volumes)
-
-    @cached_property
-    def volume(self) -> float:
-        return self.local.volume
 
     def sample(self, u: Array, points: ArrayLike) -> np.ndarray:
         """The fields at points (d, n), (m, n) in NumPy, on all processes; NaN outside of the domain."""

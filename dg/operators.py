@@ -178,6 +178,21 @@ class Operators:
     is_outer: Any  # bool (Nf, nq, K): whether a face point is on a boundary, and
     outer: Any  # int32: which one of all boundaries' points it is then; None without boundaries
     faces: tuple[int, int]  # Nf, nq
+    cells: slice | None = None  # of which cells the faces are; None: of all
+
+    def at_faces_of(self, cells: slice) -> Operators:
+        """What the faces of some cells need, of which the last ones alone have faces on the cut."""
+
+        def some(x: Any) -> Any:
+            return None if x is None else mb.copy(x[..., cells])
+
+        assert self.cut is not None
+        # (Deliveries are shared: what is sent is sent once.)
+        last = replace(self.cut, behind=some(self.cut.behind), first=0) if cells.start else None
+        normal, (scale, steepness) = tuple(map(some, self.normal)), map(some, (self.scale, self.steepness))
+        neighbour, is_outer, outer = map(some, (self.neighbour, self.is_outer, self.outer))
+        return replace(self, cells=cells, cut=last, normal=normal, scale=scale, steepness=steepness,
+                       neighbour=neighbour, is_outer=is_outer, outer=outer)  # fmt: skip
 
 
 def matrices(rule: Rule, strong: bool, put: Callable[[np.ndarray], Any]) -> Matrices | Lines:
@@ -199,14 +214,10 @@ def matrices(rule: Rule, strong: bool, put: Callable[[np.ndarray], Any]) -> Matr
     )
 
 
-def operators(
-    mesh: Mesh,
-    rule: Rule,
-    strong: bool,
-    put: Callable[[np.ndarray], Any],
-    part: Part | None = None,
-    comm: Any = None,
-) -> tuple[Operators, Geometry]:
+# fmt: off
+def operators(mesh: Mesh, rule: Rule, strong: bool, put: Callable[[np.ndarray], Any],
+              part: Part | None = None, comm: Any = None) -> tuple[Operators, Geometry]:
+    # fmt: on
     """The operators of a rule on a mesh, or on the part of one; `put` makes arrays of NumPy's."""
     g, element = geometry(mesh, rule.element), rule.element
     K, d = len(mesh), element.dims

@@ -110,16 +110,12 @@ class Semidiscretization:
             return cast(Self, object.__new__(Divided))
         return super().__new__(cls)
 
-    def __init__(
-        self,
-        mesh: Mesh,
-        equations: Equations,
-        solver: Solver,
-        boundary_conditions: Mapping[str, Any] | None = None,
-        source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
-        array: Callable[..., Any] = mb.HostArray,
-        dtype: DTypeLike = mb.float64,
-    ) -> None:
+    # fmt: off
+    def __init__(self, mesh: Mesh, equations: Equations, solver: Solver,
+                 boundary_conditions: Mapping[str, Any] | None = None,
+                 source: Callable[[Fields, Fields, Any, Any], Any] | None = None,
+                 array: Callable[..., Any] = mb.HostArray, dtype: DTypeLike = mb.float64) -> None:
+        # fmt: on
         if equations.dims != mesh.dims:
             raise ValueError(
                 f"{equations!r} is in {equations.dims}-D, and the mesh in {mesh.dims}-D: give both as many "
@@ -168,7 +164,7 @@ class Semidiscretization:
     @property
     def K(self) -> int:
         """The number of cells."""
-        return len(self.mesh)
+        return self.operators.neighbour.shape[-1]  # type: ignore[no-any-return]
 
     @property
     def fingerprint(self) -> str:

@@ -17,8 +17,10 @@ or type of arrays replaces it:
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,11 +116,9 @@ def inside_faces(o: Operators, values: Array) -> Fields:
 def both_sides(o: Operators, values: Array) -> tuple[Fields, Fields]:
     """What fields (n, Np, K) are at the faces' points, in the cell itself and in its neighbour: tuples of (Nf,
     nq, K)."""
-    if o.own is not None:
-        return inside_faces(o, values), behind(values, o.neighbour, o.cut)
-    values = at_faces(o, values)
-    inside = tuple([mb.reshape(v, (*o.faces, -1)) for v in split(values)])
-    return inside, behind(values, o.neighbour, o.cut)
+    outside = behind(at_faces(o, values), o.neighbour, o.cut)
+    inside = inside_faces(o, values)
+    return inside if o.cells is None else tuple([v[..., o.cells] for v in inside]), outside
 
 
 def at_boundary(values: Array, places: Any) -> Fields:
@@ -299,6 +299,9 @@ def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: F
 def surface_term(semi: Semidiscretization, u: Array, gradients: Gradients, t: Time) -> Any:
     """Numerical fluxes at the faces' points, times the faces' Jacobian: (m, Nf nq, K)."""
     o = semi.operators
+    if o.cut is not None and 0 < o.cut.first < semi.K and mb.place(u).kind == "traced" and gradients is None:
+        # (Faces of cells that touch no other process's are computed while messages travel.)
+        return mb.concat([surface_term(s, u, gradients, t) for s in semi.kept(before_and_at_the_cut)], axis=-1)
     inside, outside = both_sides(o, u)
     inside, outside = (*inside, *semi.auxiliary.inside), (*outside, *semi.auxiliary.outside)
     flux = interface_flux(semi.solver.surface_flux, semi, u, inside, outside, gradients)
@@ -309,6 +312,19 @@ def surface_term(semi: Semidiscretization, u: Array, gradients: Gradients, t: Ti
 
     flux = with_boundaries(o, [o.scale * f for f in flux], outer)
     return mb.reshape(stacked(flux, (len(flux), *o.faces, semi.K)), (len(flux), -1, semi.K))
+
+
+def before_and_at_the_cut(semi: Semidiscretization) -> list[Any]:
+    """The problem at the faces of the cells that touch no other process's, and at those of the others."""
+    o, found = semi.operators, []
+    for cells in (slice(0, o.cut.first), slice(o.cut.first, semi.K)) if o.cut else ():
+        made = copy.copy(semi)
+        made.operators, made._kept = o.at_faces_of(cells), {}
+        given = semi.auxiliary.inside, semi.auxiliary.outside
+        inside, outside = [tuple([mb.copy(v[..., cells]) for v in of]) for of in given]
+        made.auxiliary = replace(semi.auxiliary, inside=inside, outside=outside)
+        found.append(made)
+    return found
 
 
 def with_boundaries(o: Operators, values: Sequence[Any], outer: Callable[[str, Boundary], Fields]) -> Fields:

@@ -32,6 +32,7 @@ class Cut:
     receives: dict[int, tuple[int, int]]  # and which of those that come each rank has
     count: int  # how many come
     behind: Any  # int32 (Nf, nq, K): which of these is behind a face's point; -1 where none is
+    first: int  # cells before this one touch no other process's
     deliveries: dict[Any, Any] = field(default_factory=dict)
 
     def exchanged(self, values: Array) -> Any:
@@ -82,6 +83,7 @@ def cut_of(
         _runs(part.ranks[incoming], nq),
         max(len(incoming) * nq, 1),  # (of a process without neighbours nobody reads it, and it takes part)
         put(behind),
+        int(part.local_cells.min(initial=K)),
     )
 
 

@@ -585,6 +585,8 @@ def staged_cases(tiny):
 
 def measure(run, found):
     for name, prepare in found:
+        if run.given.named not in name:
+            continue
         if run.left() < 5:
             run.content["cases"].append({"name": name, "failed": "no time"})
             continue
@@ -668,6 +670,7 @@ def main():
     parser.add_argument("--out", default="results", help="the folder for what is found")
     parser.add_argument("--tiny", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--only", choices=("checks", "times"), help="one part only")
+    parser.add_argument("--named", default="", help="times of cases alone that have this in their name")
     given = parser.parse_args()
     faulthandler.enable()
     # Nothing that waits for ever costs more than this.

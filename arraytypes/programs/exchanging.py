@@ -52,22 +52,23 @@ class Exchange:
 
     def begin(self, inner: Any, reads: list[Any], writes: list[Any]) -> None:
         """Send what these views show, and fill those."""
-        sends = dict(zip(self.sends, reads, strict=True))
-        receives = dict(zip(self.receives, writes, strict=True))
         views = [*reads, *writes]
         if inner.home.rank < 2 and not settings.check_collectives:
             if counters.active and self.combines:
                 counters.add(collectives=1)
-            if counters.active and sends and not self.combines:
-                counters.add(messages=len(sends), bytes_sent=sum([v.nbytes for v in reads]))
+            if counters.active and reads and not self.combines:
+                counters.add(messages=len(reads), bytes_sent=sum([v.nbytes for v in reads]))
             if self._kept is None or not all(map(operator.is_, views, self._of)):
-                self._kept, self._of = self.comm.repeated([(sends, receives)], [self.mark]), views
+                self._kept, self._of = self.comm.repeated([self._ends(reads, writes)], [self.mark]), views
             self._kept.start()
             self._under_way = self._kept.wait
             return
         messages = Messages(self.comm, inner, self.mark, compared=True)
-        messages.begin(sends, receives)
+        messages.begin(*self._ends(reads, writes))
         self._under_way = messages.finish
+
+    def _ends(self, reads: list[Any], writes: list[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+        return dict(zip(self.sends, reads, strict=True)), dict(zip(self.receives, writes, strict=True))
 
     def end(self) -> None:
         """Wait until all has come, and until what was sent may be overwritten."""

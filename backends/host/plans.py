@@ -399,15 +399,18 @@ class HostPlan(StepByStep):
         """Task lists, and what Python does between them, on inputs and new memory for results."""
         addresses += [0] * len(self.made)
         views: dict[int, Any] = {**self.fixed, **dict(zip(self.numbers, outside, strict=True))}
+        given = tuple(addresses)
         with np.errstate(all="ignore"):
             for tasks, call, results in self.calls:
                 if tasks is not None:
-                    tasks.run(addresses)
+                    tasks.run(given)
                     continue
                 threads.dismiss()  # (libraries have threads of their own)
                 call(self, views)
-                for number, slot in results:
-                    addresses[slot] = address_of(views[number])
+                if results:
+                    for number, slot in results:
+                        addresses[slot] = address_of(views[number])
+                    given = tuple(addresses)
         return views
 
     def between(self, step: Step) -> Call:

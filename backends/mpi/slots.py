@@ -23,7 +23,7 @@ HEAD = 16
 class Kept(Repeated):
     """Exchanges that come back, with persistent requests. (Made anew where tags of messages have changed.)"""
 
-    __slots__ = ("_came", "_nbytes", "_partners", "_renewals", "_requests", "_together", "_waiting")
+    __slots__ = ("_came", "_nbytes", "_partners", "_renewals", "_requests", "_start", "_together", "_waiting")
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class Kept(Repeated):
     ) -> None:
         super().__init__(comm, exchanges, marks)
         self._renewals = -1
+        self._start = library().Prequest.Startall
         self._requests: list[Any] = []
         self._waiting = MPIExchange([], comm.watch, ())
         # The marks that come, and what they should be.
@@ -75,7 +76,7 @@ class Kept(Repeated):
         waiting.requests, waiting.partners, waiting.nbytes = self._requests, self._partners, self._nbytes
         waiting.came = self._came
         if self._together:
-            library().Prequest.Startall(self._requests)
+            self._start(self._requests)
         else:
             for request in self._requests:
                 request.Start()

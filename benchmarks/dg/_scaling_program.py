@@ -1,7 +1,8 @@
 """Steps of a gas on one process and on all, in turns: run by `mirabelle run` with JSON, answers as JSON.
 
-The members of a job are timed on the same machine in the same minute: alone (rank 0 computes while the others
-sleep), side by side (each its own problem, without messages) and divided (one problem).
+The members of a job are timed on the same machine in the same minute: alone, and with a share of the cells
+alone (rank 0 computes while the others sleep), side by side (each its own problem, without messages) and
+divided (one problem).
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def asleep(comm: Any, work: Any) -> Any:
 
 asleep.turn = 0  # type: ignore[attr-defined]
 told = json.loads(sys.argv[1])
+STAGES = 5
 
 
 def main() -> None:
@@ -68,12 +70,14 @@ def main() -> None:
     array = getattr(mb, told["array"])
     (nx, ny), order, steps = told["cells"], told["order"], told["steps"]
     alone = Turns(*problem((nx, ny), order, array), steps)
+    share = Turns(*problem((nx // comm.size, ny), order, array), steps)
     half = Turns(*problem((nx, ny), order, mb.DArray[array]), steps)  # the same mesh on all: strong
     whole = Turns(*problem((nx * comm.size, ny), order, mb.DArray[array]), steps)
-    rows: dict[str, list[float]] = {"alone": [], "side by side": [], "divided": [], "strong": []}
+    rows: dict[str, list[float]] = {"alone": [], "share": [], "side by side": [], "divided": [], "strong": []}
     for _ in range(told["turns"]):
-        found = asleep(comm, alone.seconds)
-        rows["alone"].append(comm.bcast_object(found))
+        for name, turns in (("alone", alone), ("share", share)):
+            found = asleep(comm, turns.seconds)
+            rows[name].append(comm.bcast_object(found))
         for name, turns in (("side by side", alone), ("divided", whole), ("strong", half)):
             comm.barrier()
             rows[name].append(max(comm.allgather_object(turns.seconds())))
@@ -89,6 +93,7 @@ def main() -> None:
         "machine": medians["alone"] / medians["side by side"],
         "beside": medians["side by side"] / medians["divided"],
         "strong": medians["alone"] / medians["strong"] / comm.size,
+        "us_a_stage": 1e6 * (medians["strong"] - medians["share"]) / STAGES,
         "cut_faces": len(part.faces),
         "neighbours": len(np.unique(part.ranks)),
         "bytes": whole.semi.local.operators.cut.nbytes(4) if len(part.faces) else 0,

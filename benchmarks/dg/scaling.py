@@ -33,7 +33,8 @@ METHOD = (
     "over that of all together with as many cells each; machine is the time of one alone over that of all "
     "side by side, each with a problem of its own and no messages: what cores take from each other, which no "
     "program exceeds. beside is weak over machine: what messages and waiting cost. strong is the time of one "
-    "over that of all with a share of the same cells each, over their number."
+    "over that of all with a share of the same cells each, over their number; stage is by how many "
+    "microseconds a stage of those takes longer than one process alone with such a share."
 )
 
 
@@ -72,12 +73,13 @@ def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None
             f"{c['processes']} x {c['unknowns']}",
             *[c["us"][name] for name in ("alone", "side by side", "divided", "strong")],
             *[f"{c[name]:.3f}" for name in ("weak", "machine", "beside", "strong")],
+            f"{c['us_a_stage']:.1f}",
             c["bytes"],
         ]
         for c in found
     ]
     head = ["processes x unknowns", "alone", "side by side", "divided", "shared", "weak", "machine", "beside",
-            "strong", "bytes"]  # fmt: skip
+            "strong", "stage", "bytes"]  # fmt: skip
     show(f"A gas over processes, {array}", head, rows, [METHOD])
     told = [[f"{m['unknowns']}", *[f"{m['weak'][str(n)]:.3f}" for n in FURTHER]] for m in made["sizes"]]
     show("What a model says of more: weak", ["unknowns each", *map(str, FURTHER)], told, [MODEL])

@@ -112,6 +112,9 @@ def messages(comm, _):
     if comm.size > 1:
         first = names.index("send")
         assert names.index("receive") > first + 1, names  # the volume is computed meanwhile
+        inside = 0 < semi.local.operators.cut.first < semi.local.K  # and the faces of cells beside no cut
+        assert not on_host or names.index("receive") > first + 1 + inside, names
+        assert not on_host or semi.local.operators.cut.first == part.local_cells.min()
     with mb.count() as counts:
         dg.solve(semi, (solution.t, 1.0), solution.u, dt=1e-3, max_steps=2)
     # (Elsewhere terms of reductions are messages, too.)

@@ -236,7 +236,8 @@ def _write(path: Path, kind: str, arrays: dict[str, Any], compressed: bool) -> N
         return
     data: Any = {name: contents(path, name, x) for name, x in arrays.items()}
     formats.need(kind)
-    with permitted(path), replacing(path) as fresh:
+    nbytes = 0 if compressed else sum(x.nbytes for x in data.values())
+    with permitted(path), replacing(path, nbytes) as fresh:
         formats.WRITERS[kind](fresh, data.get("", data), compressed)
 
 
@@ -288,8 +289,11 @@ def permitted(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A name to write to beside `path`, which takes the name `path` when all went well."""
+def replacing(path: Path, nbytes: int = 0) -> Iterator[Path]:
+    """A name to write to beside `path`, which takes the name `path` when all went well.
+
+    Where there is no room for so many bytes that is said at once: libraries end their process over a full disk.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"There is no folder {str(path.parent)!r} to save {path.name!r} in. Make it first."
@@ -299,6 +303,13 @@ def replacing(path: Path) -> Iterator[Path]:
         raise FileExistsError(
             f"A folder that is no zarr store stands at {str(path)!r}, and what lies in it would be lost. "
             "Save under another name, or move the folder away."
+        )
+    if (free := shutil.disk_usage(path.parent).free) < nbytes:
+        raise OSError(
+            errno.ENOSPC,
+            f"There is no room for {path.name!r}: its arrays take {nbytes / 1e6:.6g} MB, and "
+            f"{free / 1e6:.6g} MB are free. Make room, or save elsewhere. What stood there before is unharmed",
+            str(path.parent),
         )
     fresh = path.with_name(f".{path.stem}-{secrets.token_hex(6)}{path.suffix}")
     try:

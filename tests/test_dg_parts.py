@@ -3,13 +3,15 @@
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
-from threadranks import on_ranks
+from threadranks import fails_on_ranks, on_ranks
 
 import mirabelle as mb
 from mirabelle import dg, launch
@@ -133,6 +135,38 @@ def test_partition_command(tmp_path, capsys):
         dg.write_parts(dg.read_mesh(tmp_path / "a.vtk"), tmp_path / "b", 10)
 
 
+def lacking(path):
+    arrays = dict(np.load(path))
+    del arrays["behind_cells"]
+    np.savez(path, **arrays)
+
+
+def another_number(path):
+    text = (path.parent / "parts.json").read_text()
+    (path.parent / "parts.json").write_text(text.replace("[24, 24]", "[25, 23]"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:700]),
+        lambda path: path.write_bytes(b""),
+        lambda path: shutil.copy(path.parents[1] / "other" / path.name, path),
+        lambda path: shutil.copy(path.with_name("part_00000.npz"), path),
+        lambda path: (path.parent / "parts.json").write_text('{"format": "mirabelle.dg parts 2"}'),
+        lacking,
+        another_number,
+    ],
+)
+def test_a_part_that_is_none_is_said_on_all(damage, tmp_path):
+    dg.write_parts(dg.box((8, 6)), tmp_path / "box", 2)
+    dg.write_parts(dg.box((8, 7)), tmp_path / "other", 2)
+    damage(tmp_path / "box" / "part_00001.npz")
+    for error in fails_on_ranks(2, lambda comm: dg.read_parts(tmp_path / "box", comm)):
+        assert "is missing, damaged or another mesh's" in str(error), error
+
+
 def gmsh_bytes(mesh):
     """The size of a gmsh file (2.2, text) of a mesh's cells and vertices."""
     vertices = np.zeros((mesh.cells.max() + 1, 3))
@@ -144,9 +178,13 @@ def gmsh_bytes(mesh):
 
 def test_processes_hold_less_than_half_of_a_mesh_file(tmp_path):
     """Of a file of triangles that is divided for four beforehand."""
-    mesh = dg.box((70, 70), cell="triangle")
+    mesh = dg.box((240, 240), cell="triangle")
     dg.write_parts(mesh, tmp_path / "box.parts", 4)
+    tracemalloc.start()
     found = on_ranks(4, lambda comm: dg.read_parts(tmp_path / "box.parts", comm))
+    _, peak = tracemalloc.get_traced_memory()  # (of all four)
+    tracemalloc.stop()
+    assert peak < 4 * gmsh_bytes(mesh) / 2
     assert sum([len(made.part.mesh) for made in found]) == len(mesh)
     for made in found:
         arrays = [*vars(made.part.mesh).values(), *vars(made.part).values(), made.numbers]

@@ -3,8 +3,10 @@
 import io
 import os
 import pathlib
+import shutil
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -401,6 +403,18 @@ def test_a_disk_that_is_full(ending, kept, monkeypatch):
     monkeypatch.setitem(fileformats.WRITERS, kind, half)
     with pytest.raises(OSError, match="No space left"):
         mb.save(kept / f"x{ending}", {"u": mb.zeros(3)})
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_no_room_is_said_before_anything_is_written(ending, kept, monkeypatch):
+    """(HDF5 ends the process some time after it could not write.)"""
+    need(ending)
+    monkeypatch.setattr(shutil, "disk_usage", lambda where: SimpleNamespace(free=8000))
+    for array in (mb.zeros(1001), mb.DArray[mb.HostArray](np.zeros(1001))):
+        with pytest.raises(
+            OSError, match=r"no room for 'x.*its arrays take 0.008008 MB, and 0.008 MB are free"
+        ):
+            mb.save(kept / f"x{ending}", {"u": array})
 
 
 def test_an_expression_that_fails_while_it_is_saved(kept):

@@ -202,7 +202,8 @@ def test_the_same_by_mpi(run, ranks, checks):  # noqa: F811
 def test_a_rank_that_has_gone_on_to_the_end_of_its_block_is_named_at_once(run):  # noqa: F811
     status, said, _ = run(2, "goneon.py")
     assert status == 0, said
-    assert sorted(line for line in said.splitlines() if line.startswith(("other", "short"))) == [
+    assert sorted(line for line in said.splitlines() if line.startswith(("alone", "other", "short"))) == [
+        "alone 0: heard of it", "alone 1: named both",
         "other_part 0: heard of it", "other_part 1: named both",
         "short_message 0: heard of it", "short_message 1: named both",
     ], said  # fmt: skip

@@ -8,6 +8,7 @@ and what stood under the name before stays until all have written everything.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,8 +50,9 @@ def save(path: Path, arrays: Mapping[str, Any], kind: str, compressed: bool) -> 
     parts |= on_all(comm, others)
     parts = {name: parts[name] for name in arrays}
     path = _agreed(comm, path, [(name, p.shape, p.dtype.str) for name, p in parts.items()], compressed)
+    nbytes = 0 if compressed else sum(math.prod(p.shape) * p.dtype.itemsize for p in parts.values())
     with io.permitted(path), contextlib.ExitStack() as cleanup:
-        fresh = on_root(comm, lambda: cleanup.enter_context(io.replacing(path)))
+        fresh = on_root(comm, lambda: cleanup.enter_context(io.replacing(path, nbytes)))
         fresh = comm.bcast_object(fresh)
         WRITERS[kind](comm, fresh, parts, compressed)
         on_root(comm, cleanup.close)

@@ -28,6 +28,8 @@ FAILED, ENDED, WORD, DIFFERS = 1, 2, 3, 4
 LONGEST = 12_000
 # Seconds in which messages of a process that has ended may still arrive.
 LAST_MESSAGES = 1.0
+# Seconds after which those at the end of their block have sent nothing more to those who wait within it.
+GONE_ON = 5.0
 # Tags of messages are below this; as many again are for comparing operations, and for the marks of messages.
 # Every MPI offers 32767.
 TAGS = 10_000
@@ -70,6 +72,8 @@ class Watch:
         self.doing = marks.marked("exchange of messages")
         self._ended: dict[int, float] = {}
         self._words: dict[int, list[Any]] = {}
+        # Since when all that are waited for stand at the end of a block.
+        self._gone_on = 0.0
         self._heard = [0] * self.size
         self._told = [0] * self.size
         # Processes of this machine: those that are killed say nothing, and not every launcher notices.
@@ -141,6 +145,14 @@ class Watch:
         if self._differences:
             raise self.differing(next(iter(self._differences)))
         self.look_for_ends(members)
+        others = [r for r in members if r != self.rank]
+        if not others or not all(self._words.get(r) for r in others):
+            self._gone_on = 0.0
+            return
+        # (What they sent before came before this, or comes soon.)
+        self._gone_on = self._gone_on or time.perf_counter()
+        if time.perf_counter() - self._gone_on > GONE_ON:
+            raise self.differing(others[0], sure=False)
 
     def differing(
         self, member: int, theirs: int = 0, mark: int = 0, sent: int = 0, expected: int = 0, sure: bool = True

@@ -21,6 +21,7 @@ PARTS = {
     "split": "entropy-conserving Euler by flux differences on one core, beside our weak form and JAX",
     "setup": "seconds to the first right-hand side of a wave on 25 000 tetrahedra; the faces of 2.5 million",
     "scaling": "a gas over processes of this machine, or over cards: weak and strong, beside no messages",
+    "parts": "a gmsh file of 5 million triangles, divided beforehand: what each of four processes holds of it",
     "launches": "a right-hand side with boundaries: kernels of unlike sizes as one launch, and apart",
     "gpu": "wave, Euler and Navier-Stokes on a card, as one graph, beside eager arrays and JAX",
 }

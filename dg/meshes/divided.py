@@ -10,6 +10,7 @@ DividedMesh(16 quadrilaterals of order 1 in 2 dimensions, on 1 processes; this o
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -23,9 +24,10 @@ import mirabelle as mb
 from mirabelle.dg.meshes.mesh import ARRAYS, Mesh
 from mirabelle.dg.meshes.parts import Part, parts, ranks_of_cells
 from mirabelle.dg.output.files import replacing
+from mirabelle.dg.returned import ensure
 from mirabelle.dg.spelled import ArrayLike, File
 
-FORMAT = "mirabelle.dg parts 1"
+FORMAT = "mirabelle.dg parts 2"
 OF_PART = [f.name for f in fields(Part) if f.name not in ("mesh", "rank", "total", "cells")]
 
 
@@ -87,8 +89,8 @@ class DividedMesh:
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays (..., K) of this process's part, in which cells have their numbers in the whole mesh."""
         part, mesh = self.part, self.part.mesh
-        near, sides, turns = (mesh.neighbour_cells + np.int32(self.first), mesh.neighbour_faces.copy(),
-                              mesh.orientations.copy())  # fmt: skip
+        near, sides = mesh.neighbour_cells + np.int32(self.first), mesh.neighbour_faces.astype(np.int32)
+        turns = mesh.orientations.copy()
         at = part.faces, part.local_cells
         near[at], sides[at], turns[at] = part.behind_cells, part.behind_faces, part.orientations
         return dict(zip(ARRAYS, (mesh.cells, mesh.coordinates, near, sides, turns), strict=True))
@@ -180,25 +182,21 @@ def write_parts(mesh: Mesh, folder: File, n: int, ranks: ArrayLike | None = None
     """
     folder = Path(folder)
     owners = ranks_of_cells(mesh, n) if ranks is None else _checked(ranks, mesh, n)
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "parts.json").unlink(missing_ok=True)  # (what is half written is none)
     made = None
     for made in _divided(mesh, owners, n, range(n), mb.distributed.communicator()):
         part = made.part
         arrays = {f"mesh/{name}": getattr(part.mesh, name) for name in ARRAYS}
         arrays |= {f"boundaries/{name}": np.stack(pair) for name, pair in part.mesh.boundaries.items()}
-        arrays |= {name: getattr(part, name) for name in OF_PART} | {"numbers": made.numbers}
-        for name in ("mesh/cells", "numbers"):
-            arrays[name] = narrow(arrays[name])
+        arrays |= {name: getattr(part, name) for name in OF_PART}
+        arrays |= {"numbers": narrow(made.numbers), "mesh/cells": narrow(part.mesh.cells)}
+        arrays["mesh/neighbour_faces"] = part.mesh.neighbour_faces.astype(np.int8)
+        arrays["of"] = np.array([made.fingerprint, str(part.rank)])
         with replacing(_file(folder, part.rank)) as fresh:
             np.savez(fresh, **arrays)
     assert made is not None
-    header = {
-        "format": FORMAT,
-        "mesh": [made.cell, made.order, made.fingerprint],
-        "boundaries": made.boundary_names,
-        "sizes": made.sizes,
-    }
+    header = {"format": FORMAT, "mesh": [made.cell, made.order, made.fingerprint], "sizes": made.sizes}
+    header["boundaries"] = made.boundary_names
     with replacing(folder / "parts.json") as fresh:
         fresh.write_text(json.dumps(header))
 
@@ -233,34 +231,39 @@ def read_parts(folder: File, comm: mb.distributed.Communicator | None = None) ->
     DividedMesh(16 quadrilaterals of order 1 in 2 dimensions, on 1 processes; this one has 16)
     """
     folder, comm = Path(folder), mb.distributed.communicator() if comm is None else comm
+    sizes, made = list[int](), None
     with mb.distributed.together(comm):
-        try:
+        with contextlib.suppress(Exception):  # (whatever is wrong with a file, it is no part of this mesh)
             header = json.loads((folder / "parts.json").read_text())
-        except (OSError, ValueError):
-            header = {}
-        if header.get("format") != FORMAT:
+            sizes = header["sizes"] if header["format"] == FORMAT else []
+            made = _part_in(folder, header, comm) if len(sizes) == comm.size else None
+        ensure(
+            len(sizes) in (0, comm.size),
+            f"{str(folder)!r} is divided for {len(sizes)} processes, and there are {comm.size}. Start as many, "
+            f"`python -m mirabelle run -n {len(sizes)} ...`, or divide the mesh anew, "
+            f"`python -m mirabelle dg partition mesh.msh -n {comm.size}`.",
+        )
+        if made is None:
             raise ValueError(
-                f"{str(folder)!r} is no folder of a divided mesh, or was not written to its end. Divide one: "
+                f"{str(folder)!r} is no folder of a divided mesh, was not written to its end, or its file for "
+                f"rank {comm.rank} is missing, damaged or another mesh's. Divide one: "
                 f"`python -m mirabelle dg partition mesh.msh -n {comm.size} -o {folder}`."
             )
-        sizes = header["sizes"]
-        if len(sizes) != comm.size:
-            raise ValueError(
-                f"{str(folder)!r} is divided for {len(sizes)} processes, and there are {comm.size}. Start as "
-                f"many, `python -m mirabelle run -n {len(sizes)} ...`, or divide the mesh anew, "
-                f"`python -m mirabelle dg partition mesh.msh -n {comm.size}`."
-            )
-        with np.load(_file(folder, comm.rank)) as file:
-            arrays = dict(file)
-    cell, order, fingerprint = header["mesh"]
-    faces: dict[str, Any] = {
-        name.partition("/")[2]: tuple(pair) for name, pair in arrays.items() if name.startswith("boundaries/")
-    }
+        return made
+
+
+def _part_in(folder: Path, header: Any, comm: Any) -> DividedMesh:
+    with _file(folder, comm.rank).open("rb") as opened, np.load(opened) as file:
+        arrays = dict(file)
+    (cell, order, fingerprint), sizes = header["mesh"], header["sizes"]
+    ensure(arrays["of"].tolist() == [fingerprint, str(comm.rank)], "It is another mesh's, or another rank's.")
+    pairs = {name.partition("/")[2]: tuple(x) for name, x in arrays.items() if name.startswith("boundaries/")}
     own: dict[str, Any] = {name: arrays[f"mesh/{name}"] for name in ARRAYS}
-    mesh = Mesh(cell, order, boundaries=faces, **own)
-    first = sum(sizes[: comm.rank])
-    cells = narrow(np.arange(first, first + len(mesh)))
-    part = Part(mesh, comm.rank, sum(sizes), cells, **{k: arrays[k] for k in OF_PART})
+    first, total = sum(sizes[: comm.rank]), sum(sizes)
+    cells = np.arange(first, first + sizes[comm.rank], dtype=np.int32 if total < 2**31 else np.int64)
+    mesh = Mesh(cell, order, boundaries=pairs, **own)
+    ensure(len(mesh) == sizes[comm.rank], "The header says another number of cells.")
+    part = Part(mesh, comm.rank, total, cells, **{k: arrays[k] for k in OF_PART})
     return DividedMesh(part, arrays["numbers"], sizes, header["boundaries"], fingerprint, comm)
 
 

@@ -46,7 +46,7 @@ PAGES = {
 # Results that are on no page, by the reason.
 NOT_SHOWN = {
     "tests": "exits soaks gpu_suite gpu_dg gpu_programs gpu_distributed_1 verification verification_h200",
-    "tables of another kind": "gpu_registers gpu_cold gpu_loops dg_setup",
+    "tables of another kind": "gpu_registers gpu_cold gpu_loops dg_setup dg_parts",
     "another machine's": "programs_kernels_xeon",
 }
 LABELS = (

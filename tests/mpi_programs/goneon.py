@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.backends.mpi import watch
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
 
 comm = mb.distributed.communicator()
@@ -27,7 +28,13 @@ def short_message():
     comm.exchange({1 - comm.rank: np.ones(2 + 2 * comm.rank)}, {1 - comm.rank: into})
 
 
-for program in (other_part, short_message):
+def alone():
+    if comm.rank == 1:
+        comm.barrier()
+
+
+watch.GONE_ON = 0.5
+for program in (other_part, short_message, alone):
     began, said = time.perf_counter(), "no error"
     try:
         with mb.distributed.together():
@@ -35,9 +42,8 @@ for program in (other_part, short_message):
     except RemoteError:
         said = "heard of it"
     except CommunicationError as e:
-        both = len(
-            re.findall(r"goneon\.py:\d+", str(e))
-        ) == 2 and "the last before the end of a block at" in str(e)
+        both = len(re.findall(r"goneon\.py:\d+", str(e))) == 2
+        both = both and "the last before the end of a block at" in str(e)
         sizes = "32 bytes expected" in str(e) and "it sent 16 bytes;" in str(e)
         said = "named both" if both and sizes == (program is short_message) else str(e)
     seconds = time.perf_counter() - began

@@ -110,6 +110,8 @@ class Slots:
             self._requests.append(comm.mpi.Send_init((mine, MPI.BYTE), to, self.watch.tags[to]))
         self._start = MPI.Prequest.Startall
         self._exchange = MPIExchange([], self.watch, comm.members)
+        others = [comm.members[r] for r in others]
+        self._exchange.receipts = list(zip(others, self._requests[: len(others)], strict=True))
 
     def swap(self, mark: int) -> None:
         """Give what stands in one's own slot to all others, and wait for theirs."""

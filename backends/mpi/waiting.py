@@ -71,7 +71,7 @@ def wait_until(
 class MPIExchange(Exchange):
     """Messages on their way, by their requests. (A request keeps the memory that it reads or fills.)"""
 
-    __slots__ = ("came", "nbytes", "partners", "requests", "watch")
+    __slots__ = ("came", "nbytes", "partners", "receipts", "requests", "watch")
 
     def __init__(self, requests: list[Any], watch: Any, partners: Iterable[int], nbytes: int = 0) -> None:
         self.requests = requests
@@ -81,6 +81,8 @@ class MPIExchange(Exchange):
         self.nbytes = nbytes
         # Marks that come beside the messages: from whom, where they will be, and what they and sizes should be.
         self.came: Sequence[tuple[int, Any, int, int]] = ()
+        # From whom what comes, where that is known: who has sent is waited for no longer.
+        self.receipts: Sequence[tuple[int, Any]] = ()
 
     def done(self) -> bool:
         if self.requests:
@@ -119,7 +121,8 @@ class MPIExchange(Exchange):
                 raise self.watch.differing(member, said[0], mark, said[1], nbytes)
 
     def _look(self) -> None:
-        self.watch.look(tuple(self.partners))
+        missing = [member for member, request in self.receipts if not request.Get_status()]
+        self.watch.look(tuple(self.partners), missing)
 
     def abandon(self) -> None:
         """Wait no longer; what MPI may still touch is kept."""

@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.distributed import marks
@@ -130,8 +131,11 @@ class Watch:
                 else:
                     self._words.setdefault(rank, []).append(said)
 
-    def look(self, members: tuple[int, ...]) -> None:
-        """Raise what has happened to other processes, if these members are waited for."""
+    def look(self, members: tuple[int, ...], missing: Sequence[int] = ()) -> None:
+        """Raise what has happened to other processes, if these members are waited for.
+
+        Messages of those that are `missing` have not come; where that is not known, of any.
+        """
         self.listen()
         if self._failures:
             rank, [(_, text), *_] = next(iter(self._failures.items()))
@@ -145,14 +149,17 @@ class Watch:
         if self._differences:
             raise self.differing(next(iter(self._differences)))
         self.look_for_ends(members)
-        others = [r for r in members if r != self.rank]
+        others = missing or [r for r in members if r != self.rank]
         if not others or not all(self._words.get(r) for r in others):
             self._gone_on = 0.0
             return
         # (What they sent before came before this, or comes soon.)
         self._gone_on = self._gone_on or time.perf_counter()
         if time.perf_counter() - self._gone_on > GONE_ON:
-            raise self.differing(others[0], sure=False)
+            there = self._words[others[0]][0][3]
+            said = marks.difference(self.rank, marks.doing(self.doing), others[0], there)
+            self.trouble = CommunicationError(said)
+            raise self.refusal()
 
     def differing(
         self, member: int, theirs: int = 0, mark: int = 0, sent: int = 0, expected: int = 0, sure: bool = True

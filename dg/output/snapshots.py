@@ -143,8 +143,8 @@ def load(path: str | Path, semi: Semidiscretization | None = None) -> Solution:
                     f"{here} here. Go on with what wrote it; only to look at it, load it alone: "
                     f"dg.load({str(path)!r})."
                 )
-    if isinstance(u, np.ndarray):
-        u = semi.put(u)
+        if isinstance(u, np.ndarray):
+            u = semi.put(u)
     stored = header["solution"].items()
     kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored if k in COUNTERS}
     return Solution(semi, u, **kept)

@@ -154,6 +154,9 @@ def files(comm, _):
     assert np.isnan(semi.sample(half.u, points)[:, 3]).all()
     went_on = dg.solve(one, 1.0, dg.load(folder / "a.h5", one), max_steps=2, **how)  # on one process
     assert alike(mb.to_numpy(went_on.u), mb.to_numpy(whole.u), 1e-12)
+    before = mb.to_numpy(one.integrate(one.state(initial)))
+    for problem, ended in ((semi, half), (one, went_on)):
+        assert np.allclose(mb.to_numpy(problem.integrate(ended.u)), before, rtol=1e-13), (before, ended)
     if comm.rank == 0:
         dg.save(went_on, folder / "one.h5")
     comm.barrier()

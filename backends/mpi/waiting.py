@@ -121,7 +121,10 @@ class MPIExchange(Exchange):
                 raise self.watch.differing(member, said[0], mark, said[1], nbytes)
 
     def _look(self) -> None:
-        missing = [member for member, request in self.receipts if not request.Get_status()]
+        try:
+            missing = [member for member, request in self.receipts if not request.Get_status()]
+        except self.watch.MPIError:  # (what came cannot be taken)
+            missing = []
         self.watch.look(tuple(self.partners), missing)
 
     def abandon(self) -> None:

@@ -37,7 +37,7 @@ from mirabelle.dispatch.verbs import ADAPTED, UFUNC_OPERATORS, UFUNCS
 # Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
 _NAMED = {
     getattr(np, name): name
-    for name in ("fabs", "float_power", "vecdot", "matvec", "vecmat")
+    for name in ("fabs", "float_power", "rint", "vecdot", "matvec", "vecmat")
     if hasattr(np, name)
 }
 _REDUCE = {

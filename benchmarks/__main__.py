@@ -25,6 +25,7 @@ NAMES = {
     "ahead": "libraries built ahead of time beside the programs they are made of",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
+    "sorts": "sorts beside NumPy's, on one thread and on two",
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
     "sparse": "sparse matrices beside SciPy's",
@@ -41,7 +42,7 @@ NAMES = {
 }
 # Those that take the name of a part and a number of rounds.
 _BY_NAME = (
-    "doctor", "fusion", "krylov", "linalg", "newcomers", "plainprograms", "sparse", "structured",
+    "doctor", "fusion", "krylov", "linalg", "newcomers", "plainprograms", "sorts", "sparse", "structured",
     "transformations",
 )  # fmt: skip
 THREADS = os.environ.get("BENCHMARKS_THREADS", "2")
@@ -90,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--only",
         default="",
         help="dg, functions, fusion, krylov, linalg, loops, newcomers, npkernels, paper_julia, plainprograms, "
-        "programs, sparse, structured, verification: only what has this in its name",
+        "programs, sorts, sparse, structured, verification: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",

@@ -28,7 +28,6 @@ _ALSO = {
     "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "bitwise_not invert",
     "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "conj": "conjugate",
     "deg2rad": "radians", "divide": "true_divide", "pow": "power", "rad2deg": "degrees", "remainder": "mod",
-    "round": "rint",
 }  # fmt: skip
 _OPTIONS = [
     ("out : array or None", "Where the result is written, and what is returned then; None is a new array."),

@@ -1190,7 +1190,8 @@ def show_html(x: Any) -> Any:
 UFUNCS: dict[Any, Any] = {
     TABLE[name].ufunc: verb
     for name, verb in ELEMENTWISE.items()
-    if TABLE[name].ufunc is not None  # type: ignore[misc]
+    # (np.rint makes floating-point numbers of integers, which `round` keeps: a function of its own)
+    if TABLE[name].ufunc not in (None, np.rint)  # type: ignore[misc]
 }
 UFUNCS |= {np.matmul: matmul, np.degrees: UFUNCS[np.rad2deg], np.radians: UFUNCS[np.deg2rad]}
 # What answers the operators, for those of one and of two operands.

@@ -106,6 +106,7 @@ from mirabelle.arraytypes.functions.elementary import (
     isrealobj,
     nan_to_num,
     real_if_close,
+    rint,
     sinc,
     unwrap,
 )
@@ -383,7 +384,6 @@ if _typing.TYPE_CHECKING:
         power,
         radians,
         right_shift,
-        rint,
         true_divide,
     )
     from mirabelle.arraytypes.functions.applying import apply_along_axis, apply_over_axes, vectorize
@@ -550,7 +550,7 @@ _LATER = {
     "mirabelle.arraytypes.dlpack": "from_dlpack",
     "mirabelle.arraytypes.functions.aliases": """
         absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh asanyarray
-        bitwise_not conjugate degrees invert left_shift mod power radians right_shift rint
+        bitwise_not conjugate degrees invert left_shift mod power radians right_shift
         true_divide
     """,
     "mirabelle.arraytypes.functions.applying": "apply_along_axis apply_over_axes vectorize",

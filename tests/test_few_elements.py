@@ -11,7 +11,7 @@ import mirabelle as mb
 
 # (float_power and floor_divide are formulas of ours, powers of truth values and rounded integers keep their
 # dtypes; NumPy rounds hyperbolic tangents of complex numbers in one way or another.)
-APART = {"float_power", "floor_divide", "power", "pow", "rint", "tanh"}
+APART = {"float_power", "floor_divide", "power", "pow", "tanh"}
 FUNCTIONS = [
     name
     for name in dir(np)

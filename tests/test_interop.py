@@ -687,3 +687,11 @@ def test_nothing_warns_in_ordinary_use():
         for kind in LEAVES.values():
             x = kind.make(ordinary("f8", (3, 4)))
             repr(mb.sum(mb.sqrt(x) / 0, axis=0))
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("dtype", "?bBhHiIlLefdFD")
+def test_rint_has_the_dtype_of_numpys(array, dtype):
+    x = np.array([0, 1, 1], dtype)
+    for found in (mb.rint(array(x)), np.rint(array(x))):
+        assert found.dtype == np.rint(x).dtype and np.array_equal(mb.to_numpy(found), np.rint(x))

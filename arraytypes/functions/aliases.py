@@ -17,5 +17,4 @@ degrees, radians = verbs.rad2deg, verbs.deg2rad
 left_shift, right_shift = verbs.bitwise_left_shift, verbs.bitwise_right_shift
 mod = verbs.remainder
 power = verbs.pow
-rint = verbs.round
 true_divide = verbs.divide

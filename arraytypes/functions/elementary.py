@@ -301,10 +301,40 @@ def fabs(x: Any, out: Any = None) -> Any:
     """
     if x.dtype.kind == "c":
         raise TypeError("fabs() is not defined for complex numbers. Use mb.abs(x).")
-    narrow = {"b": np.float16, "i": np.float16, "u": np.float16} if x.dtype.itemsize == 1 else {}
-    small = {2: np.float32}.get(x.dtype.itemsize, np.float64)
-    target = np.dtype(narrow.get(x.dtype.kind, small)) if x.dtype.kind in "biu" else x.dtype
-    return into(out, verbs.abs(cast_to(x, target)))
+    return into(out, verbs.abs(_floating(x)))
+
+
+def _floating(x: Any) -> Any:
+    """Integers and truth values as the floating-point numbers that NumPy's functions of such make of them."""
+    if x.dtype.kind not in "biu":
+        return x
+    return cast_to(x, np.dtype({1: np.float16, 2: np.float32}.get(x.dtype.itemsize, np.float64)))
+
+
+@array_function
+def rint(x: Any, out: Any = None) -> Any:
+    """The integer next to x, halves to even, as floating-point numbers (integers, too, which `mb.round` keeps).
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Returns
+    -------
+    array
+        Of the shape and place of `x`. Floating-point and complex numbers keep their dtype; integers of 32 and
+        64 bits become float64, smaller ones what NumPy makes of them.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.rint(mb.HostArray([0.5, 1.5, -1.7])))
+    [ 0.  2. -2.]
+    """
+    return into(out, verbs.round(_floating(x)))
 
 
 @array_function(arity=2)

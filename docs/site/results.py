@@ -21,7 +21,7 @@ PAGES = {
     ),
     "expressions": (
         "Expressions and functions",
-        "fusion overhead functions dispatch sharing first_use first_calls startup random",
+        "fusion overhead functions sorts dispatch sharing first_use first_calls startup random",
     ),
     "matrices": ("Matrices", "linalg structured sparse krylov patterns"),
     "cards": (

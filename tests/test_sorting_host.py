@@ -84,9 +84,52 @@ def test_many_equal_elements_stay_as_they_come(n: int, how: object) -> None:
         same(found, np.argsort(-x, kind="stable"))
 
 
+def drawn(rng: np.random.Generator, n: int, dtype: str) -> np.ndarray:
+    """Numbers whose bits differ at all places, at few, or nowhere."""
+    bits = np.uint64(1) << rng.integers(0, 64, n).astype("u8")
+    special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0])
+    makers = [
+        lambda: rng.integers(0, 2**63, n, dtype="u8"),
+        lambda: rng.integers(0, rng.integers(1, 50), n),
+        lambda: rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
+        lambda: np.full(n, rng.normal()),
+        lambda: np.where(rng.random(n) < 0.01, rng.normal(size=n), 1.0),
+        lambda: np.arange(n) * rng.choice([-1, 1]),
+        lambda: 2.0 ** rng.integers(-1000, 1000, n) * rng.choice([-1.0, 1.0], n),
+        lambda: rng.choice(special, n),
+        lambda: bits,
+    ]
+    with np.errstate(all="ignore"):
+        return makers[rng.integers(len(makers))]().astype(dtype)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_random_orders_are_those_in_which_elements_come(
+    quick: bool, how: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorting, "numpys_is_quick", lambda: quick)
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        n = int(rng.choice([17, 24, 25, 383, 384, 385, 2047, 4096, int(10 ** rng.uniform(0, 4.5))]))
+        x = drawn(rng, n, rng.choice(list("bBhHiIlLefd")))
+        lines = x.reshape(1 + (n % 2 == 0), -1)
+        same(mb.argsort(mb.HostArray(lines), kind="stable"), np.argsort(lines, kind="stable"))
+        same(mb.argsort(mb.HostArray(x), kind="stable"), np.argsort(x, kind="stable"))
+        same(mb.sort(mb.HostArray(x)), np.sort(x, kind="stable"))
+
+
 def test_the_pieces_in_c_refuse_what_does_not_fit() -> None:
     x, out = np.zeros((3, 20)), np.zeros((3, 20), np.int64)
+    records = np.zeros((60, 2), np.int64)
     for call in (
+        lambda: sorting.in_c.argsort_ties(x, 2, out, 0, 4),
+        lambda: sorting.in_c.argsort_ties(x.astype("f2"), 2, out, 0, 3),
+        lambda: sorting.in_c.argsort_ties(x, 2, out[:2], 0, 3),
+        lambda: sorting.in_c.argsort_ties(x, 2, out - 1, 0, 3),
+        lambda: sorting.in_c.argsort_ties(x, 2, out + np.arange(20) * 2, 0, 3),
+        lambda: sorting.in_c.argsort_part(x.ravel(), 2, records, records.copy(), 0, 60, out[:2]),
+        lambda: sorting.in_c.argsort_part(x.ravel(), 2, records, records.copy(), 0, 60, out - 1),
+        lambda: sorting.in_c.argsort_part(x.ravel(), 2, records, records.copy(), 0, 60, out + 60),
         lambda: sorting.in_c.argsort_lines(x, 2, out, 0, 4),
         lambda: sorting.in_c.argsort_lines(x, 2, out, 2, 1),
         lambda: sorting.in_c.argsort_lines(x, 3, out, 0, 3),

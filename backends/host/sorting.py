@@ -2,8 +2,8 @@
 
 Equal values look alike, so values are sorted by the quickest algorithm, whatever is asked for. (Zeros of either
 sign, and NaNs, are equal, and may come in any order among themselves.) Orders of long lines are stable,
-whatever is asked for: by bytes that takes less time than NumPy's of either kind. So do values, but on Intel's
-processors with AVX-512, for which NumPy has vectors; on AMD's these take three times as long as bytes.
+whatever is asked for. Both by bytes, but on Intel's processors with AVX-512, for which NumPy has vectors (on
+AMD's these take three times as long as bytes): their orders are mended where elements are equal.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _SHORT, _SOME = 16, 1000
 _TOGETHER = 4
 # So many elements for each range are looked at to find where ranges end.
 _SAMPLE = 256
+# NumPy's vectors part lines of up to so many elements in the middle sooner than those go to ranges.
+_PARTED = 1 << 21
 
 
 def _workers(size: int) -> int:
@@ -150,19 +152,35 @@ def argsort(x: np.ndarray, *, axis: int | None = -1, kind: Any = None) -> np.nda
     lines = np.ascontiguousarray(x if last else np.moveaxis(x, axis, -1))
     out = pool.empty(lines.shape, np.dtype(np.int64))
     count, parts = lines.size // lines.shape[-1], _workers(lines.size)
+    quick = lines.dtype.itemsize >= 4 and numpys_is_quick()
     if count >= parts:
-        _each_line(in_c.argsort_lines, lines, code, count, parts, out)
+        _each_line(_argsort_by_numpy if quick else in_c.argsort_lines, lines, code, count, parts, out)
     else:
         for line, into in zip(lines.reshape(count, -1), out.reshape(count, -1), strict=True):
-            _argsort_long(line, code, into, parts)
+            _argsort_long(line, code, into, parts, quick)
     return out if last else np.ascontiguousarray(np.moveaxis(out, -1, axis))
 
 
-def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int) -> None:
+def _argsort_by_numpy(x: np.ndarray, code: int, out: np.ndarray, first: int, last: int) -> None:
+    """The order of some lines by NumPy's vectors; equal elements then as they come."""
+    shape = -1, x.shape[-1]
+    out.reshape(shape)[first:last] = np.argsort(x.reshape(shape)[first:last], axis=-1)
+    in_c.argsort_ties(x, code, out, first, last)
+
+
+def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, quick: bool) -> None:
     """One line on several threads: parts of it, which are merged two by two."""
     edges = _edges(x.size, 1 << (parts - 1).bit_length())
     records, scratch = (pool.empty((x.size, 2), np.dtype(np.int64)) for _ in range(2))
-    _parts(in_c.argsort_part, edges, x, code, records, scratch)
+
+    def part(first: int, last: int) -> None:
+        order = []
+        if quick:
+            order = [np.argsort(x[first:last])]
+            in_c.argsort_ties(x[first:last], code, order[0], 0, 1)
+        in_c.argsort_part(x, code, records, scratch, first, last, *order)
+
+    _parts(part, edges)
     while len(edges) > 2:
         into = out if len(edges) == 3 else scratch
         _merged(functools.partial(in_c.argsort_merged, records, into), edges, parts)
@@ -172,6 +190,9 @@ def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int) -> None
 
 def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_first: bool) -> None:
     """One line on several threads: its elements go to ranges, which are sorted each by itself."""
+    if not bytes_first and x.size <= _PARTED:
+        _sort_parted(x, out, parts)
+        return
     edges = list(itertools.pairwise(_edges(x.size, parts)))
     between = _between_ranges(x, parts)
     # For each part of the line, and each range: where in the result its elements begin and end.
@@ -194,6 +215,17 @@ def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_firs
         _parts(in_c.sort_part, ranges, out, code, pool.empty(x.shape, x.dtype))
     else:
         _together([out[a:b].sort for a, b in itertools.pairwise(ranges)])
+
+
+def _sort_parted(x: np.ndarray, out: np.ndarray, parts: int) -> None:
+    """One line, whose halves are parted, and theirs, until there is one for each thread."""
+    out[...] = x
+    segments = [out]
+    while len(segments) < parts:
+        halves = [(s[: s.size // 2], s[s.size // 2 :]) for s in segments]
+        _together([functools.partial(s.partition, s.size // 2) for s in segments])
+        segments = list(itertools.chain(*halves))
+    _together([s.sort for s in segments])
 
 
 def _count(x: np.ndarray, between: np.ndarray, counts: np.ndarray) -> None:

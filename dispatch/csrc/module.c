@@ -292,6 +292,8 @@ static PyMethodDef methods[] = {
      "spread_part(x, kind, edges, next, out, first, last): put the elements of a part of a line into ranges."},
     {"argsort_lines", (PyCFunction)(void (*)(void))argsort_lines, METH_FASTCALL,
      "Where the elements of each line are in their order."},
+    {"argsort_ties", (PyCFunction)(void (*)(void))argsort_ties, METH_FASTCALL,
+     "Of equal elements of each line, the places as they come."},
     {"argsort_part", (PyCFunction)(void (*)(void))argsort_part, METH_FASTCALL,
      "The elements of a part of a line in order, with their places."},
     {"argsort_merged", (PyCFunction)(void (*)(void))argsort_merged, METH_FASTCALL, "A part of two such parts, merged."},

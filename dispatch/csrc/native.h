@@ -426,7 +426,7 @@ PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 /* sorting.c (and records.h): a number that says where something belongs, and where it is; so many of them in order, those of equal
    numbers as they come, by the lowest bytes of their numbers: in the first memory, or in the second. */
-Record *sort_records(Record *a, Record *b, Py_ssize_t n, int bytes);
+Record *sort_records(Record *a, Record *b, Py_ssize_t n);
 
 /* The order of the elements of lines, as functions of the module. */
 /* How elements are read as numbers in order, and elements side by side in lines along the last axis. */
@@ -443,6 +443,7 @@ void *no_room(void);
 
 PyObject *argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *argsort_ties(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *spread_part(PyObject *module, PyObject *const *args, Py_ssize_t n);

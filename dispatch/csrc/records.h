@@ -14,8 +14,6 @@ typedef struct {
 /* How elements are read as numbers in order. */
 enum { UNSIGNED, SIGNED, FLOATING };
 
-#define BYTES 8
-#define VALUES 256
 /* Records so few are put in order by moving each to its place; of these runs, fewer than so many are merged. */
 #define RUN 16
 #define MERGED 384
@@ -112,33 +110,83 @@ sort_few(Record *a, Record *b, ptrdiff_t n)
     return a;
 }
 
+/* So few of a group are moved to their places one by one; others go to groups by so many bits of their numbers, that
+   about eight are in each. */
+#define LONE 24
+#define DIGIT 11
+#define SHORT_DIGIT 6
+
+static inline int
+bits_of_count(uint64_t n)
+{
+    int bits = 0;
+    for (; n; n >>= 1)
+        bits++;
+    return bits;
+}
+
+static __attribute__((unused)) uint64_t
+differing(const Record *a, ptrdiff_t n)
+{
+    uint64_t bits = 0;
+    for (ptrdiff_t i = 1; i < n; i++)
+        bits |= a[i].number ^ a[0].number;
+    return bits;
+}
+
+/* The records in order, in `b` or in `a`: their numbers are alike from bit `top` on. They go to groups by their first
+   bits below it, each of which is put in order by the next. */
+static __attribute__((unused)) void
+sort_groups(Record *a, Record *b, ptrdiff_t n, int top, int in_b)
+{
+    uint32_t next[1 << DIGIT], before = 0;
+    int bits = 0, shift = 0;
+    uint64_t mask = 0;
+    for (int looked = 0; n > LONE && top; looked = 1) {
+        bits = bits_of_count((uint64_t)n) - 3;
+        bits = bits < SHORT_DIGIT ? SHORT_DIGIT : bits > DIGIT ? DIGIT : bits;
+        bits = bits < top ? bits : top;
+        shift = top - bits;
+        mask = ((uint64_t)1 << bits) - 1;
+        memset(next, 0, ((size_t)1 << bits) * sizeof(*next));
+        for (ptrdiff_t i = 0; i < n; i++)
+            next[a[i].number >> shift & mask]++;
+        if (looked || next[a[0].number >> shift & mask] < n)
+            break;
+        top = bits_of_count(differing(a, n));
+    }
+    if (n <= LONE || !top) {
+        if (top)
+            insertion(a, n);
+        if (in_b)
+            memcpy(b, a, n * sizeof(Record));
+        return;
+    }
+    for (uint64_t value = 0; value <= mask; value++) {
+        uint32_t count = next[value];
+        next[value] = before;
+        before += count;
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        b[next[a[i].number >> shift & mask]++] = a[i];
+    if (!shift && !in_b)
+        memcpy(a, b, n * sizeof(Record));
+    for (ptrdiff_t value = 0, start = 0, end; shift && start < n; value++, start = end) {
+        end = next[value];
+        if (end - start > 1)
+            sort_groups(b + start, a + start, end - start, shift, !in_b);
+        else if (end > start && !in_b)
+            a[start] = b[start];
+    }
+}
+
+/* The records in order, in `a` or in `b`. */
 static __attribute__((unused)) Record *
-records_sorted(Record *a, Record *b, ptrdiff_t n, int size)
+records_sorted(Record *a, Record *b, ptrdiff_t n)
 {
     if (n < MERGED)
         return sort_few(a, b, n);
-    ptrdiff_t counts[BYTES][VALUES];
-    memset(counts, 0, sizeof(counts));
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint64_t number = a[i].number;
-        for (int byte = 0; byte < size; byte++)
-            counts[byte][number >> (8 * byte) & 0xff]++;
-    }
-    for (int byte = 0; byte < size; byte++) {
-        ptrdiff_t *next = counts[byte], before = 0;
-        if (next[a[0].number >> (8 * byte) & 0xff] == n)
-            continue;
-        for (int value = 0; value < VALUES; value++) {
-            ptrdiff_t count = next[value];
-            next[value] = before;
-            before += count;
-        }
-        for (ptrdiff_t i = 0; i < n; i++)
-            b[next[a[i].number >> (8 * byte) & 0xff]++] = a[i];
-        Record *other = a;
-        a = b;
-        b = other;
-    }
+    sort_groups(a, b, n, bits_of_count(differing(a, n)), 0);
     return a;
 }
 

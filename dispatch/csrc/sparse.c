@@ -315,7 +315,7 @@ order_long(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssi
     memcpy(copy, values->data + start * values->size, n * values->size);
     for (Py_ssize_t k = 0; k < n; k++)
         records[k] = (Record){(uint64_t)get(indices, start + k), k};
-    sorted = sort_records(records, records + n, n, 8);
+    sorted = sort_records(records, records + n, n);
     for (Py_ssize_t k = 0; k < n; k++) {
         set(indices, start + k, (int64_t)sorted[k].number);
         move(values, start + k, &old, sorted[k].at);

@@ -35,7 +35,7 @@ rt_sort(Run *run, const void *what, char **slots)
             for (int64_t j = 0; j < n; j++)
                 memcpy(line + j * size, from + (first + j * inner) * size, (size_t)size);
             make_records(records, line, n, 0, (int)kind, (int)size);
-            const Record *sorted = records_sorted(records, records + n, n, (int)size);
+            const Record *sorted = records_sorted(records, records + n, n);
             for (int64_t j = 0; j < n; j++)
                 if (places)
                     memcpy(to + (first + j * inner) * 8, &sorted[j].at, 8);

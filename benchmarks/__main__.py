@@ -79,7 +79,9 @@ def prepare() -> None:
         os.environ[name] = THREADS
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("JAX_ENABLE_X64", "1")
-    if hasattr(os, "sched_setaffinity") and "BENCHMARKS_THREADS" not in os.environ:
+    # (What drives cards has threads of its own.)
+    on_host = os.environ.get("BENCHMARKS_ARRAY", "HostArray") == "HostArray"
+    if on_host and hasattr(os, "sched_setaffinity") and "BENCHMARKS_THREADS" not in os.environ:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[: int(THREADS)])
 

@@ -33,7 +33,7 @@ class Local(Semidiscretization):
     def __init__(self, part: Part, comm: Any, *given: Any, **more: Any) -> None:
         self.part, self.comm = part, comm
         super().__init__(part.mesh, *given, **more)
-        if self.operators.cut is not None:
+        if self.operators.cut is not None and not self.second_order:
             self.kept(before_and_at_the_cut)  # (not first in a program, whose values these would be)
 
     def __new__(cls, *given: Any, **more: Any) -> Any:

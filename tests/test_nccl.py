@@ -592,7 +592,7 @@ def test_cards_are_counted_without_cuda():
 
 
 def test_a_number_that_is_read_is_combined_by_the_hosts(nccl):
-    """One launch, one fetch, one exchange of the hosts; on the card it is when somebody computes with it."""
+    """One launch, one exchange of the hosts, and the number goes from the card and back to it."""
 
     def program(comm):
         x = mb.DArray[mb.CuArray](np.arange(1000.0))
@@ -611,6 +611,23 @@ def test_a_number_that_is_read_is_combined_by_the_hosts(nccl):
     wanted = [999000.0, 999000.0, 999001.0, 999.0, 999, True, 0.0, 499500.0, 499500.0]
     for first, again, found in on_ranks(3, program):
         assert found == wanted
-        assert (first.launches, first.transfers, first.collectives, first.scalar_reads) == (1, 1, 1, 1)
+        assert (first.launches, first.transfers, first.collectives, first.scalar_reads) == (1, 2, 1, 1)
         assert again.collectives == again.messages == 0
     assert not [call for call in nccl.calls if call[0] == "allReduce"]
+
+
+def test_a_loop_that_reads_a_number_each_turn(nccl):
+    """As it is and compiled (in pieces): memory of earlier turns is let go of."""
+
+    def halved(x):
+        turns = 0
+        while float(mb.max(mb.abs(x))) > 1:
+            x, turns = x / 2, turns + 1
+        return x, turns
+
+    def program(comm):
+        compiled = mb.compile(halved)
+        x = mb.DArray[mb.CuArray](np.arange(10.0))
+        return [f(x)[1] for f in (halved, compiled, compiled)]
+
+    assert on_ranks(2, program) == [[4, 4, 4]] * 2

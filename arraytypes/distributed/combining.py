@@ -75,7 +75,7 @@ def _(family: type[DArray], node: Reduced) -> None:
 class Term:
     """A reduction's term on this process, and between whom the terms are to be combined."""
 
-    __slots__ = ("came", "comm", "family", "group", "known", "local", "mark", "node", "partition", "reduction")
+    __slots__ = ("came", "comm", "family", "group", "local", "mark", "node", "partition", "reduction")
 
     def __init__(
         self,
@@ -100,8 +100,6 @@ class Term:
         self.mark = told(mark or marked("reduction", reduction.name), came)
         # What is reduced came from this, where ranks compare it.
         self.came = came
-        # What all terms came to, where hosts have combined them (`read`).
-        self.known: np.ndarray | None = None
 
 
 def reduce(family: Any, node: Reduced) -> Leaf:
@@ -131,8 +129,7 @@ def reduce(family: Any, node: Reduced) -> Leaf:
         terms.append(term)
     combine(terms)
     for t in terms:
-        local = t.local if t.known is None else t.family.inner._upload(t.known)
-        view = t.family._of_local(t.comm, t.partition, local)
+        view = t.family._of_local(t.comm, t.partition, t.local)
         view.buffer.history = None if t.came is None else of_reduction(t.node, t.came)
         settle(t.node, Leaf(view))
         t.node.term = None
@@ -143,33 +140,34 @@ def reduce(family: Any, node: Reduced) -> Leaf:
 def read(family: Any, version: Any) -> np.ndarray | None:
     """The number that a reduction of cards' arrays comes to, where nobody has asked for it before; else None.
 
-    It is wanted on the hosts, so they combine what each fetches of its card: by way of the cards it would be
-    there after two more launches. On the card it will be when somebody computes with it.
+    It is wanted on the hosts, so they combine what each fetches of its card, and give it back: by way of the
+    cards it would be there after more launches.
     """
     inner = family.inner
     if type(version) is not Reduced or version.shape or inner.home.rank != 2 or version.value is not None:
         return None
-    term = version.term
-    if term is None and _batch.get() is None:
-        term = version.term = _alone(family, version)
-        if term is None:
-            for made in _terms(family, _siblings(version)):
-                made.node.term = made
-            term = version.term
-    if term is None or (term.known is None and not (term.group and _is_known(term.reduction, term.local))):
+    if _batch.get() is not None:
         return None
-    if term.known is None:
-        comm = grouped(term.comm, term.group)
-        carrier = comm.carrier(inner)
-        if carrier is not None:
-            carrier.reach()
-        if counters.active:
-            counters.add(collectives=1)
-        number = np.array(inner._download(term.local))
-        if not comm.allreduce(number, term.reduction.name, term.mark):
-            return None
-        term.known, term.group = number, ()
-    return term.known.reshape(())
+    term = version.term or _alone(family, version)
+    if term is None:
+        for made in _terms(family, _siblings(version)):
+            made.node.term = made
+        term = version.term
+    version.term = term
+    if not term.group or not _is_known(term.reduction, term.local):
+        return None
+    comm = grouped(term.comm, term.group)
+    carrier = comm.carrier(inner)
+    if carrier is not None:
+        carrier.reach()
+    number = np.array(inner._download(term.local))
+    if not comm.allreduce(number, term.reduction.name, term.mark):
+        return None
+    if counters.active:
+        counters.add(collectives=1)
+    term.local, term.group = inner._upload(number), ()
+    reduce(family, version)
+    return number.reshape(())
 
 
 def _is_known(reduction: Any, local: Any) -> bool:

@@ -254,6 +254,8 @@ class Kernel:
         self.python = function
         self.padded = padded
         self.boundscheck = boundscheck
+        # May a card round a product and a sum once, as a fused multiply-add? (Bits are not the host's then.)
+        self.contracts = True
         # What backends keep for this kernel, by keys of their own.
         self.compiled: dict[Any, Any] = {}
         self._source: Any = None
@@ -275,6 +277,7 @@ class Kernel:
             return self
         if self._checked is None:
             self._checked = Kernel(self.python, self.padded, True)
+            self._checked.contracts = self.contracts
         return self._checked
 
     def __getitem__(self, spaces: Any) -> Launch:

@@ -127,6 +127,33 @@ def test_the_stiffness_of_the_square(kind):
     assert mb.to_numpy(y).tolist() == [-1.5, -0.5, 0.5, 1.5]
 
 
+def test_products_and_sums_have_the_same_bits_everywhere(kind, monkeypatch):
+    """On a card they are not contracted to fused multiply-adds, unless sums may go in any order."""
+    rng, family = np.random.default_rng(5), getattr(mb, kind)
+    points, told = md.Points("set", "p", 50), []
+    table = md.Dofs(points, rng.integers(0, 20, (50, 3)), 20)
+    if kind != "HostArray":
+        driver = type(family.driver())
+        load = driver.load
+
+        def loading(self, source, functions, contract=False):
+            if "mixed" in source.name:
+                told.append(contract)
+            return load(self, source, functions, contract=contract)
+
+        monkeypatch.setattr(driver, "load", loading)
+
+    def mixed(x, y):
+        for i in range(3):
+            y[i] += x[i] * x[(i + 1) % 3] + 0.1 * x[i]
+
+    same(points, mixed, md.READ(rng.random(20), table), md.INC(rng.random(20), table), kind=kind)
+    assert told == ([] if kind == "HostArray" else [False, False])
+    y = mb.zeros(20, device=family)
+    md.loop(points, mixed, md.READ(family(rng.random(20)), table), md.INC(y, table), atomics=True)
+    assert told[2:] == ([] if kind == "HostArray" else [True])
+
+
 def test_a_composed_map_adds_duplicates_twice():
     f, g = np.array([[1, 2], [0, 2], [0, 1]]), np.array([[0, 3], [3, 1], [2, 2]])
     points = md.Points("set", None, 3)

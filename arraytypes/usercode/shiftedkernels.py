@@ -69,6 +69,7 @@ def _made(kernel: Kernel, variant: Variant) -> Kernel:
     source = kernel.source
     further = parameters(variant)
     made = Kernel(kernel.python, kernel.padded, kernel.boundscheck)
+    made.contracts = kernel.contracts
     made._source = KernelSource(
         source.function,
         source.name,

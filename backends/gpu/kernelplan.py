@@ -92,7 +92,7 @@ class Plan:
         if found is None:
             text = kernel_source(self.kernel.source, forms, how)
             try:
-                loaded = self.driver.load(text, text.values, contract=True)
+                loaded = self.driver.load(text, text.values, contract=self.kernel.contracts)
             except Exception as e:
                 self._refuse(text, e)
             found = compiled.setdefault(key, (text, loaded))
@@ -178,6 +178,7 @@ def in_graph(step: LaunchStep, views: list[GPUView]) -> tuple[Any, list[int], li
     first = kernel.compiled.get(key)
     if first is None:
         first = Kernel(kernel.python, kernel.padded)
+        first.contracts = kernel.contracts
         first._source = replace(kernel.source, parameters=names)
         first = kernel.compiled.setdefault(key, first)
     plan = Plan(first, shape, group, [*[views[i] for i in order], *numbers.values()])

@@ -199,3 +199,56 @@ def _check_loop(tree, entries, label, component, array, values):
     md.loop(points, added, md.READ(array(values), table), md.INC(y))
     expected = [sum(values[under[i]].tolist()) for i in range(len(under))]
     np.testing.assert_allclose(mb.to_numpy(y), expected, rtol=1e-14, atol=1e-12)
+
+
+# Layers on a mesh
+
+
+def random_columns(rng):
+    """Columns on a small mesh, and trees over it: of product axes in any order, with others among them."""
+    bases = (
+        lambda: md.interval(int(rng.integers(1, 5))),
+        lambda: md.unit_square(int(rng.integers(1, 4)), int(rng.integers(1, 3))),
+        lambda: md.unit_square(int(rng.integers(1, 3)), shape="quadrilateral"),
+    )
+    columns = md.columns(bases[rng.integers(3)](), int(rng.integers(1, 6)))
+    return columns, [_column_tree(rng, columns) for _ in range(3)]
+
+
+def _column_tree(rng, columns):
+    """Some components of the mesh, each with axes below it, or axes that are below others on the mesh's."""
+    upward = (md.Axis("level", columns.layers + 1), md.Axis("layer", columns.layers))
+    kinds = [p.component for p in columns.base.closure("cell").targets]
+    kinds = [str(c) for c in rng.permutation(kinds)[: rng.integers(1, len(kinds) + 1)]]
+
+    def nested(first):
+        further = [md.Axis(name, int(rng.integers(1, 4))) for name in ("dof", "dim") if rng.random() < 0.4]
+        axes = [*first, *([upward[rng.integers(2)]] if rng.random() < 0.85 else []), *further]
+        axes = [axes[i] for i in rng.permutation(len(axes))]
+        return md.tree(*axes) if axes else None
+
+    mesh = columns.base.axis_of(*kinds)
+    if len(kinds) > 1 or rng.random() < 0.5:
+        return md.tree(mesh, {kind: nested([]) for kind in kinds})
+    return nested([mesh] if rng.random() < 0.9 else []) or md.tree(mesh)
+
+
+def check_columns(columns, tree):
+    """Compare what points in columns reach with a walk over all entries of the tree."""
+    base, layers, reach = columns.base, columns.layers, columns.dofs(tree)
+    around = {p.component: t.table for p, t in base.closure("cell").targets.items()}
+    entries = [tree.locate(offset) for offset in range(tree.size)]
+    assert reach.table.shape == (base.points("cell").size * layers, reach.arity)
+    for p, row in enumerate(reach.table.tolist()):
+        cell, layer = divmod(p, layers)
+        wanted = []
+        for offset, (path, at) in enumerate(entries):
+            if base.points("cell").axis in path and at["mesh"] not in around[path["mesh"]][cell]:
+                continue
+            if at.get("layer", layer) == layer and at.get("level", layer) in (layer, layer + 1):
+                wanted.append(offset)
+        assert sorted(row) == wanted, (tree, p)
+        heights = [at["level"] - layer for _, at in (entries[r] for r in row) if "level" in at]
+        kinds = [path.get("mesh") for path, _ in (entries[r] for r in row)]
+        assert len(tree.leaves) > 1 or heights == sorted(heights), (tree, p)
+        assert [k for k in (*around, None) if k in kinds] == list(dict.fromkeys(kinds)), (tree, p)

@@ -47,7 +47,9 @@ def main(count: int, first: int = 0, ranks: int = 0) -> int:
                 meshloops.LEAST_POINTS, meshloops.MOST_LEFT = least, seed % 2
                 mb.settings.num_threads = 2 + seed % 4
                 rng = np.random.default_rng(seed)
-                points, kernel, accesses = loops.random_loop(rng, kind)
+                in_columns = seed % 3 == 0
+                made = loops.random_column_loop(rng) if in_columns else loops.random_loop(rng, kind)
+                points, kernel, accesses = made
                 wholes = any(a.whole and a.intent.writes for a in accesses)
                 try:
                     loops.same(points, kernel, *accesses, kind=kind, exact=not wholes)

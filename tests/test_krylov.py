@@ -1,6 +1,7 @@
 """mb.linalg.cg, minres and gmres: beside SciPy's, on every array type, and where there is no solution."""
 
 import itertools
+import pathlib
 import warnings
 
 import numpy as np
@@ -8,12 +9,17 @@ import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as sl
 from kinds import LEAVES
+from test_dg_package import lines_of_code
 from threadranks import on_ranks
 
 import mirabelle as mb
 from mirabelle import autodiff
 from mirabelle.linalg import ConvergenceWarning, LinAlgError, cg, gmres, minres
 
+METHODS, AROUND = (
+    pathlib.Path(__file__).parents[1] / "arraytypes" / "functions" / f"{name}.py"
+    for name in ("krylovmethods", "krylov")
+)
 SOLVERS = [cg, minres, gmres]
 FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray, mb.DArray[mb.HostArray], mb.DArray[mb.RefArray]]
 
@@ -307,3 +313,10 @@ def test_mistakes(solver):
             call()
     with pytest.raises(ValueError, match="restart=0"):
         gmres(A, b, restart=0)
+
+
+def test_the_methods_are_short():
+    """Lines of code, without docstrings, comments and blank lines: of the methods and what they share, and
+    of what stands around them, which checks arguments, warns, and solves for dual numbers."""
+    assert lines_of_code(METHODS.read_text()) < 200
+    assert lines_of_code(METHODS.read_text()) + lines_of_code(AROUND.read_text()) < 400

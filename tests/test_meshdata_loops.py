@@ -12,6 +12,7 @@ from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata.access import Intent
 from mirabelle.backends.host import meshloops
 from mirabelle.dispatch.errors import UserFunctionError
+from tests.meshtrees import random_columns
 
 KINDS = ["HostArray", "RefArray", "CuArray"]
 
@@ -245,10 +246,32 @@ def random_loop(rng, kind):
     return md.Points("set", "p", n), mixing(rng, accesses), accesses
 
 
-@pytest.mark.parametrize("seed", range(5))
+def random_column_loop(rng):
+    """A loop over points in columns: of arrays over random trees, of rows of points below, of levels."""
+    columns, trees = random_columns(rng)
+    points, dtype = columns.points(), str(rng.choice(DTYPES[:-1]))
+    reach = [columns.dofs(tree) for tree in trees] + [columns.rows("vertex"), columns.levels()]
+
+    def access(intent):
+        if rng.random() < 0.2:
+            a = random_access(rng, len(points), intent, dtype, bool(intent.combines) and rng.random() < 0.5)
+            rows = None if a.through is None else md.Dofs(points, a.through.table, a.through.size)
+            return type(a)(intent, a.array, rows, a.whole)
+        ways = [d for d in reach if d.arity and (intent is not Intent.RW or d.injective)]
+        through = ways[rng.integers(len(ways))] if ways else None
+        size = len(points) if through is None else through.size
+        return md.READ(0.0).__class__(intent, rng.integers(0, 20, size).astype(dtype), through, False)
+
+    writes = [Intent.INC, Intent.INC, Intent.WRITE, Intent.RW, Intent.MIN_RW, Intent.MAX_WRITE]
+    accesses = [access(Intent.READ) for _ in range(rng.integers(1, 3))]
+    accesses += [access(writes[rng.integers(len(writes))]) for _ in range(rng.integers(1, 3))]
+    return points, mixing(rng, accesses), accesses
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_random_loops(kind, seed):
     rng = np.random.default_rng(seed)
-    points, kernel, accesses = random_loop(rng, kind)
+    points, kernel, accesses = random_loop(rng, kind) if seed % 2 else random_column_loop(rng)
     wholes = any(a.whole and a.intent.writes for a in accesses)
     same(points, kernel, *accesses, kind=kind, exact=not wholes)
 

@@ -480,8 +480,9 @@ def assembly_case(mesh: Any, degree: int) -> Case:
     return ours, others, cells.size, meshskfem.assembly(mesh, degree), two
 
 
-def volume_case(mesh: Any) -> Case:
-    cells, edges = mesh.points("cell"), mesh.points("edge")
+def volumes(mesh: Any) -> tuple[np.ndarray, ...]:
+    """Of cells their size, who is near, their centres and values; of edges normals, middles and sides."""
+    cells = mesh.points("cell")
     corners = mesh.coordinates[mesh.closure("cell", "vertex").target().table]
     centres = corners.mean(axis=1)
     own = np.full(cells.size, 0.5 / SIDE)
@@ -497,6 +498,13 @@ def volume_case(mesh: Any) -> Case:
     me = np.arange(cells.size)[:, None]
     near = np.concatenate([me, np.where(across[..., 0] == me, across[..., 1], across[..., 0])], axis=1)
     u0 = np.exp(-20 * ((centres - 0.3) ** 2).sum(axis=1))
+    near, sides = near.astype(np.int32), sides.astype(np.int32)
+    return own, near, centres, u0, normal, middle, sides
+
+
+def volume_case(mesh: Any) -> Case:
+    own, near, centres, u0, normal, middle, sides = volumes(mesh)
+    cells, edges = mesh.points("cell"), mesh.points("edge")
     A = mb.HostArray
     a_own, a_normal, a_middle, a_xs, a_us = A(own), A(normal), A(middle), A(centres), A(u0)
     a_ss, a_r = mb.zeros((cells.size, 2)), mb.zeros(cells.size)

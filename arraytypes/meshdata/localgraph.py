@@ -185,6 +185,34 @@ class Graph:
                 waiting += self.operands(node)
         return sorted(needed)  # operands are made before what uses them
 
+    def early(self, outputs: Iterable[int]) -> list[int]:
+        """The same, but what is added to a sum is added as soon as it is known: little waits for its use."""
+        reached = self.reached(outputs)
+        users: dict[int, list[int]] = {n: [] for n in reached}
+        for n in reached:
+            for a in dict.fromkeys(self.operands(n)):
+                users[a].append(n)
+        placed: dict[int, None] = {}
+        for n in reached:
+            waiting = [n]
+            while waiting:
+                m = waiting.pop()
+                if m in placed or any(a not in placed for a in self.operands(m)):
+                    continue
+                placed[m] = None
+                if self.nodes[m][0] not in ("input", "constant") and not self._is_scaled_input(m):
+                    added = [u for u in users[m] if self.nodes[u][0] in _SUMS or self.is_scaled(u)]
+                    waiting += reversed(added)
+        return list(placed)
+
+    def is_scaled(self, node: int) -> bool:
+        """Is it a product with a constant?"""
+        what = self.nodes[node]
+        return what[0] == "multiply" and any(self.nodes[a][0] == "constant" for a in what[1])
+
+    def _is_scaled_input(self, node: int) -> bool:
+        return self.is_scaled(node) and any(self.nodes[a][0] == "input" for a in self.operands(node))
+
     def operations(self, outputs: Iterable[int]) -> int:
         """How many operations these outputs take."""
         return sum(self.nodes[n][0] not in ("input", "constant") for n in self.reached(outputs))
@@ -241,6 +269,7 @@ def _replaced(args: Sequence[int], i: int, by: int) -> tuple[int, ...]:
     return tuple(by if j == i else a for j, a in enumerate(args))
 
 
+_SUMS = ("add", "subtract")
 # Operations whose derivative is zero where it exists.
 _FLAT = frozenset(
     re.findall(

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # So many kinds of arguments of one kernel are remembered.
 LIKES = 16
+# Threads of a group where each runs a point: so that those fill a card that need many registers.
+GROUP = 128
 
 
 def loop(
@@ -494,6 +496,9 @@ class Compiled:
             for b in bound
         ]  # fmt: skip
         self.source = Source(kernel.name, self.program, self.arguments)
+        # (In any order sums may be those that the kernel has, which are nearer to what they are of.)
+        as_written = program.operations <= self.program.operations
+        self.unordered = Source(kernel.name, program, self.arguments) if as_written else self.source
         self.made: dict[Any, Kernel] = {}
 
     def leaves_some(self, i: int) -> bool:
@@ -505,10 +510,11 @@ class Compiled:
         key = form, *options
         found = self.made.get(key)
         if found is None:
-            text, scope = getattr(self.source, form)(*options)
+            unordered = key == ("elements", True)
+            text, scope = getattr(self.unordered if unordered else self.source, form)(*options)
             name = text[4 : text.index("(")]
             found = self.made[key] = Kernel(made(name, text, scope))
-            found.contracts = key == ("elements", True)  # (sums in any order have no bits to keep)
+            found.contracts = unordered  # (which has no bits to keep)
         return found
 
 
@@ -564,7 +570,7 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
         if not (a.buffered and not a.intent.gathers) or free:
             values += b.arrays
     rows = [table.on(family) for table in tables_of(bound)]
-    plan.kernel("elements", bool(atomics))[n](*values, *rows, *parts, *layers_of(bound))
+    plan.kernel("elements", bool(atomics))[(n,), (GROUP,)](*values, *rows, *parts, *layers_of(bound))
     waiting = iter(parts)
     for i, (b, a) in enumerate(zip(bound, plan.arguments, strict=True)):
         if not a.buffered or (atomics and a.scattered and a.intent.combines is not None):

@@ -29,6 +29,8 @@ from mirabelle.arraytypes.meshdata.localkernels import LocalProgram
 
 # How the entries of an argument are reached.
 DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
+# Expressions are as deep at most.
+DEEPEST = 8
 # Operations for each number read or written, from which on several points at a time are worth what it costs
 # to put these side by side.
 WORTH_BLOCKS = 3.5
@@ -219,40 +221,49 @@ class Source:
 
     def computed(self, inputs: str, wanted: Sequence[int] | None = None) -> tuple[list[str], dict[int, str]]:
         """Statements that compute all that is written (or wanted), and the expression of each node."""
-        graph = self.program.graph
         written = self.program.written if wanted is None else wanted
-        reached = graph.reached(written)
+        lines: list[str] = []
+        text: dict[int, str] = {}
+        uses = self._uses(written)
+        depth: dict[int, int] = {}
+        for n in self.program.graph.reached(written):
+            made = self._expression(n, inputs, text, lines)
+            depth[n] = self._depth(n, text, depth)
+            if depth[n] and (uses[n] > 1 or depth[n] > DEEPEST):
+                lines.append(f"_t{n} = {made}")
+                made = f"_t{n}"
+            text[n] = made
+        return lines, text
+
+    def _uses(self, written: Sequence[int]) -> dict[int, int]:
+        """How often the value of each node is needed."""
+        graph = self.program.graph
         uses: dict[int, int] = dict.fromkeys(written, 2)
-        for n in reached:
+        for n in graph.reached(written):
             for a in graph.operands(n):
                 uses[a] = uses.get(a, 0) + 1
-        text: dict[int, str] = {}
-        depth: dict[int, int] = {}
-        lines: list[str] = []
-        for n in reached:
-            what = graph.nodes[n]
-            depth[n] = 0
-            if what[0] == "constant":
-                text[n] = _constant(what[1])
-            elif what[0] == "input":
-                a = self.arguments[what[1]]
-                form = (
-                    "_v{i}_{j}" if a.how == NUMBER or (a.how == WHOLE and a.intent is Intent.READ) else inputs
-                )
-                text[n] = form.format(i=what[1], j=what[2])
-            else:
-                if what[0] in _EXTREMES:  # (operands come twice)
-                    for a in what[1]:
-                        if not text[a].isidentifier():
-                            lines.append(f"_t{a} = {text[a]}")
-                            text[a], depth[a] = f"_t{a}", 0
-                made = _operation(what[0], [text[a] for a in what[1]])
-                depth[n] = 1 + max(depth[a] for a in what[1])
-                if uses[n] > 1 or depth[n] > 8:
-                    lines.append(f"_t{n} = {made}")
-                    made, depth[n] = f"_t{n}", 0
-                text[n] = made
-        return lines, text
+        return uses
+
+    def _expression(self, n: int, inputs: str, text: dict[int, str], lines: list[str]) -> str:
+        """The expression of a node, of those of its operands. (Operands that come twice are named before.)"""
+        what = self.program.graph.nodes[n]
+        if what[0] == "constant":
+            return _constant(what[1])
+        if what[0] == "input":
+            a = self.arguments[what[1]]
+            uniform = a.how == NUMBER or (a.how == WHOLE and a.intent is Intent.READ)
+            return ("_v{i}_{j}" if uniform else inputs).format(i=what[1], j=what[2])
+        if what[0] in _EXTREMES:
+            for a in what[1]:
+                if not text[a].isidentifier():
+                    lines.append(f"_t{a} = {text[a]}")
+                    text[a] = f"_t{a}"
+        return _operation(what[0], [text[a] for a in what[1]])
+
+    def _depth(self, n: int, text: dict[int, str], depth: dict[int, int]) -> int:
+        """How deep the expression of a node is, of operands that have names or expressions."""
+        operands = self.program.graph.operands(n)
+        return 1 + max(0 if text[a].isidentifier() else depth[a] for a in operands) if operands else 0
 
     # The forms
 
@@ -332,32 +343,46 @@ class Source:
         return [f"if {row} >= 0:", f"    {inside}"] if a.partial else [inside]
 
     def elements(self, atomics: bool) -> tuple[str, dict[str, Any]]:
-        """A thread takes one point."""
-        statements, text = self.computed("_v{i}_{j}")
-        body = [
-            "_p = _k.index(0)",
-            "_n = _k.size(0)",
-            *self.place,
-            *self.uniform(),
-            *self.loads("_p", "_v{i}_{j} = {value}"),
-        ]
-        body += statements
-        rows = {line.split(" = ")[0] for line in body}
+        """A thread takes one point.
+
+        Registers are few: a sum grows when something is known that is added to it, its last value is written at
+        once, and the row where an atomic operation goes is read again just before it (which keeps these apart).
+        """
+        body = ["_p = _k.index(0)", "_n = _k.size(0)", *self.place, *self.uniform()]
+        body += self.loads("_p", "_v{i}_{j} = {value}")
+        graph, written = self.program.graph, self.program.written
+        uses = self._uses(written)
+        later: dict[int, list[tuple[int, Argument]]] = {}
         for _, j, a, n in self.outputs():
-            k, place = a.entry(j)
+            later.setdefault(n, []).append((j, a))
+        text: dict[int, str] = {}
+        depth: dict[int, int] = {}
+        row = ""
+        for n in graph.early(written):
+            made = self._expression(n, "_v{i}_{j}", text, body)
+            depth[n] = self._depth(n, text, depth)
+            scaled = graph.nodes[n][0] == "multiply" and (uses[n] == 1 or graph.is_scaled(n))
+            if depth[n] and not (scaled and depth[n] <= DEEPEST):
+                body.append(f"_t{n} = {made}")
+                made = f"_t{n}"
+            text[n] = made
+            for j, a in later.get(n, ()):
+                k, place = a.entry(j)
+                if a.how == DIRECT:
+                    continue
+                if a.scattered and (atomics or not a.buffered):
+                    if row != f"_{a.name}_row{k}":
+                        row = f"_{a.name}_row{k}"
+                        body.append(f"{row} = {a.row('_p', k)}")
+                    statement = _atomically(a, row, place, made)
+                    body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
+                else:
+                    size = math.prod(a.block)
+                    column = j if a.how == WHOLE else (j % size) * a.arity + k
+                    body.append(f"{a.name}_parts[{column} * _n + _p] = {made}")
+        for _, j, a, n in self.outputs():
             if a.how == DIRECT:
-                body += a.combined(functools.partial(a.at, "_p", place), text[n])
-            elif a.scattered and (atomics or not a.buffered):
-                row = f"_{a.rows}{k}"
-                if row not in rows:
-                    rows.add(row)
-                    body.append(f"{row} = {a.row('_p', k)}")
-                statement = _atomically(a, row, place, text[n])
-                body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
-            else:
-                size = math.prod(a.block)
-                column = j if a.how == WHOLE else (j % size) * a.arity + k
-                body.append(f"{a.name}_parts[{column} * _n + _p] = {text[n]}")
+                body += a.combined(functools.partial(a.at, "_p", a.entry(j)[1]), text[n])
         parts = [f"{a.name}_parts" for a in self.arguments if a.buffered and not (atomics and a.scattered)]
         plain = [
             name

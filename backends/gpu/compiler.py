@@ -30,6 +30,8 @@ from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.ops import TABLE
 
 _lock = ForkLock()
+# A thread may have all registers there are for one (255) where a block has so many threads.
+_ANY_REGISTERS = 256
 
 CUDA_REGISTERS = {
     f"{name}_{axis}": f"llvm.nvvm.read.ptx.sreg.{register}.{axis}"
@@ -129,10 +131,28 @@ def ptx_of(
     if not source.inferred:
         with _lock:
             try:
-                return _ptx_by_lowering(source, functions, capability, contract), source.name
+                return unanswered(_ptx_by_lowering(source, functions, capability, contract)), source.name
             except (NotLowered, NvvmError) as e:
                 not_lowered[f"{source.name}: {e}"] += 1
-    return _ptx_by_numba(source, functions, capability, contract)
+    ptx, entry = _ptx_by_numba(source, functions, capability, contract)
+    return unanswered(ptx), entry
+
+
+def unanswered(ptx: str) -> str:
+    """PTX whose atomic operations bring nothing back where nobody reads it, so that nobody waits for that.
+
+    NVIDIA's assembler finds them by itself, the driver's linker does not.
+
+    >>> print(unanswered("atom.global.add.f64 %fd2, [%rd1], %fd1;"))
+    red.global.add.f64 [%rd1], %fd1;
+    """
+    if "atom." not in ptx:
+        return ptx
+    named = Counter(re.findall(r"%\w+", ptx))
+    return _ATOMIC.sub(lambda m: f"red{m[1]} " if named[m[2]] == 1 else m[0], ptx)
+
+
+_ATOMIC = re.compile(r"\batom((?:\.\w+)*\.(?:add|min|max|and|or|xor)\.\w+)\s+(%\w+),\s*")
 
 
 def is_own(name: str, f: Any) -> bool:
@@ -192,8 +212,11 @@ def _ptx_by_numba(
 def _compiled(f: Any, signature: Any, capability: tuple[int, int], contract: bool, threads: int) -> str:
     from numba.cuda import compiler
 
+    # (Blocks of so many threads may have all registers: nobody needs to be told, and the driver's linker gives
+    # twice and three times as many to who tells.)
+    bounds = threads if threads > _ANY_REGISTERS else None
     lib, _ = compiler._compile_pyfunc_with_fixup(
-        f, signature, device=False, abi="numba", cc=capability, launch_bounds=threads or None
+        f, signature, device=False, abi="numba", cc=capability, launch_bounds=bounds
     )
     if not contract:
         lib._nvvm_options = {**lib._nvvm_options, "fma": 0}

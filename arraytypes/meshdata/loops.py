@@ -66,7 +66,7 @@ def loop(
 
     What several points add to one entry is added in the order of the points, on one thread and on many, on
     the host and on cards (sums over all points, `md.INC(total, whole=True)`, as `mb.sum` adds). `atomics=True`
-    lets a card add in any order, which may be faster.
+    lets a card add in any order, and with fused multiply-adds: faster, and with other bits in each run.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def loop(
     *accesses : accesses
         What it reads and writes: `md.READ(u, map)`, `md.INC(y, map)` and so on.
     atomics : bool, default False
-        On cards, add in any order.
+        On cards, add in any order, by atomic operations.
 
     Examples
     --------

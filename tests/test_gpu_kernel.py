@@ -498,8 +498,7 @@ def test_tiles_are_read_as_vectors_and_products_contracted(texts, monkeypatch):
     of_matmul()
     ptx = compiled(texts[0])
     assert ptx.count("fma.rn.f32") == TILE and ptx.count("ld.shared.v4.f32") == TILE // 4
-    # (Bounds are said for larger blocks only: the driver's linker gives who says them many registers.)
-    assert ".maxntid" not in ptx
+    assert ".maxntid 256" in ptx
 
 
 @compiles

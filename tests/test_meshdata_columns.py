@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadranks import on_ranks
 
 import mirabelle as mb
 from mirabelle import meshdata as md
@@ -126,6 +127,35 @@ def test_they_are_the_meshes_that_are_extruded(name):
     found = (level * base.points("vertex").size + vertex).transpose(1, 0, 2).reshape(len(mesh.midpoints()), -1)
     wanted = mesh.closure("cell", "vertex").target().table
     assert np.array_equal(np.sort(found, axis=1), np.sort(wanted, axis=1))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["HostArray", "RefArray"])
+def test_columns_over_processes(ranks, kind):
+    """With the constructor of arrays swapped, as other loops."""
+
+    def program(array):
+        columns = md.columns(md.unit_square(3), 3)
+        tree = md.tree(columns.base.axis_of("vertex"), md.Axis("level", 4))
+        u, y = md.wrap(tree, array(np.sin(np.arange(64.0)))), md.zeros(tree, array=array)
+        own = array(np.zeros(len(columns.points())))
+
+        def kernel(x, z, u, y, own):
+            for i in range(6):
+                y[i] += x[i % 3, 0] * z[i // 3] + u[5 - i]
+            own[0] = u[0] - u[5]
+
+        md.loop(
+            columns.points(), kernel, md.READ(array(columns.base.coordinates), columns.rows("vertex")),
+            md.READ(array(np.linspace(0, 1, 4)), columns.levels()), md.READ(u, columns.dofs(tree)),
+            md.INC(y, columns.dofs(tree)), md.WRITE(own),
+        )  # fmt: skip
+        return mb.to_numpy(y.parent), mb.to_numpy(own)
+
+    wanted = program(mb.HostArray)
+    for found in on_ranks(ranks, lambda comm: program(mb.DArray[getattr(mb, kind)])):
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
 
 
 def volume(x, z, v):

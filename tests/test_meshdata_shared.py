@@ -7,7 +7,7 @@ import runpy
 import numpy as np
 import pytest
 from ranks.launch import missing, run
-from test_meshdata_loops import by_hand, random_loop
+from test_meshdata_loops import by_hand, random_column_loop, random_loop
 from threadranks import fails_on_ranks, on_ranks
 
 import mirabelle as mb
@@ -47,8 +47,11 @@ def some_layout(rng, shape, ranks):
 
 def one_of_all(seed, kind, ranks):
     """A random loop on a mesh that all have, some of whose arrays are divided somehow."""
-    given = np.random.default_rng(seed)
-    points, kernel, accesses = random_loop(given, kind)
+
+    def some_loop(rng):
+        return random_column_loop(rng) if seed % 3 == 2 else random_loop(rng, kind)
+
+    points, kernel, accesses = some_loop(np.random.default_rng(seed))
     if not any(a.intent.writes and not a.whole for a in accesses):
         return
     wanted = by_hand(points, kernel, *accesses)
@@ -56,7 +59,7 @@ def one_of_all(seed, kind, ranks):
 
     def program(comm):
         rng = np.random.default_rng(seed)
-        points, kernel, accesses = random_loop(rng, kind)
+        points, kernel, accesses = some_loop(rng)
         moved = []
         for a in accesses:
             x = a.array

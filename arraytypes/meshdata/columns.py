@@ -76,6 +76,7 @@ class ColumnDofs(Dofs):
         self.rows.setflags(write=False)
         self.layers = int(layers)
         self.local = (given.shape[1],) if local is None else tuple(local)
+        self.shared: dict[Any, Any] | None = None
         self._placed: dict[Any, Any] = {}
         self._facts: dict[Any, Any] = {}
         self._whole: np.ndarray | None = None

@@ -30,8 +30,6 @@ from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.ops import TABLE
 
 _lock = ForkLock()
-# A thread may have all registers there are for one (255) where a block has so many threads.
-_ANY_REGISTERS = 256
 
 CUDA_REGISTERS = {
     f"{name}_{axis}": f"llvm.nvvm.read.ptx.sreg.{register}.{axis}"
@@ -212,11 +210,10 @@ def _ptx_by_numba(
 def _compiled(f: Any, signature: Any, capability: tuple[int, int], contract: bool, threads: int) -> str:
     from numba.cuda import compiler
 
-    # (Blocks of so many threads may have all registers: nobody needs to be told, and the driver's linker gives
-    # twice and three times as many to who tells.)
-    bounds = threads if threads > _ANY_REGISTERS else None
+    # (The driver's linker gives who says bounds twice and three times the registers, 149 and not 69 for a loop
+    # over cubic elements. What is faster without bounds has not been measured on a card.)
     lib, _ = compiler._compile_pyfunc_with_fixup(
-        f, signature, device=False, abi="numba", cc=capability, launch_bounds=bounds
+        f, signature, device=False, abi="numba", cc=capability, launch_bounds=threads or None
     )
     if not contract:
         lib._nvvm_options = {**lib._nvvm_options, "fma": 0}

@@ -14,6 +14,10 @@ STATEMENTS = {
     "with a row": lambda xp, m: m.T - m[:, 0],
     "with a column": lambda xp, m: m.T * m[0][:, None],
     "with what lies by rows": lambda xp, m: m.T + (m.T * 1 + 0),
+    "with a part of rows": lambda xp, m: m.T + xp.zeros((m.shape[1] + 2, m.shape[0] + 3), m.dtype)[1:-1, 2:-1],
+    "a part of rows with it": lambda xp, m: (
+        xp.zeros((m.shape[1] + 2, m.shape[0] + 3), m.dtype)[1:-1, 2:-1] - m.T[::-1]
+    ),
     "square root": lambda xp, m: xp.sqrt(xp.abs(m.T)),
 }
 

@@ -429,7 +429,9 @@ find_steps(const Loop *loop, int n, const Part *parts, int nd, const npy_intp *d
         int whole = part->nd == nd && same_lengths(part->dims, dims, nd);
         int beside = whole ? lies_together(part, item) : part->nd == 0;
         steps->together &= beside;
-        steps->rows |= whole && beside;
+        /* (where some run down rows and others down columns, NumPy's results do as the former) */
+        int along = whole && nd == 2 && Py_ABS(part->strides[0]) > Py_ABS(part->strides[1]);
+        steps->rows |= whole && (beside || along);
         for (int d = 0; d < nd; d++) {
             int k = d - (nd - part->nd);
             steps->along[i][d] = k < 0 || part->dims[k] != dims[d] ? 0 : part->strides[k];

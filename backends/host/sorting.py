@@ -32,8 +32,6 @@ _SHORT, _SOME = 16, 1000
 _TOGETHER = 4
 # So many elements for each range are looked at to find where ranges end.
 _SAMPLE = 256
-# NumPy's vectors part lines of up to so many elements in the middle sooner than those go to ranges.
-_PARTED = 1 << 21
 
 
 def _workers(size: int) -> int:
@@ -190,9 +188,6 @@ def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, quick: 
 
 def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_first: bool) -> None:
     """One line on several threads: its elements go to ranges, which are sorted each by itself."""
-    if not bytes_first and x.size <= _PARTED:
-        _sort_parted(x, out, parts)
-        return
     edges = list(itertools.pairwise(_edges(x.size, parts)))
     between = _between_ranges(x, parts)
     # For each part of the line, and each range: where in the result its elements begin and end.
@@ -215,17 +210,6 @@ def _sort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int, bytes_firs
         _parts(in_c.sort_part, ranges, out, code, pool.empty(x.shape, x.dtype))
     else:
         _together([out[a:b].sort for a, b in itertools.pairwise(ranges)])
-
-
-def _sort_parted(x: np.ndarray, out: np.ndarray, parts: int) -> None:
-    """One line, whose halves are parted, and theirs, until there is one for each thread."""
-    out[...] = x
-    segments = [out]
-    while len(segments) < parts:
-        halves = [(s[: s.size // 2], s[s.size // 2 :]) for s in segments]
-        _together([functools.partial(s.partition, s.size // 2) for s in segments])
-        segments = list(itertools.chain(*halves))
-    _together([s.sort for s in segments])
 
 
 def _count(x: np.ndarray, between: np.ndarray, counts: np.ndarray) -> None:

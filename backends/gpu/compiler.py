@@ -150,7 +150,8 @@ def unanswered(ptx: str) -> str:
     return _ATOMIC.sub(lambda m: f"red{m[1]} " if named[m[2]] == 1 else m[0], ptx)
 
 
-_ATOMIC = re.compile(r"\batom((?:\.\w+)*\.(?:add|min|max|and|or|xor)\.\w+)\s+(%\w+),\s*")
+# (Without an answer none acquires: `atom.acq_rel` and `atom.acquire` stay as they are.)
+_ATOMIC = re.compile(r"\batom(?!\.acq)((?:\.\w+)*\.(?:add|min|max|and|or|xor)\.\w+)\s+(%\w+),\s*")
 
 
 def is_own(name: str, f: Any) -> bool:

@@ -666,7 +666,7 @@ def test_it_says_what_it_is():
         shown.append(f"{y} {y!r}")
         return y.sum()
 
-    mb.compile(f)(H(X))
+    mb.compile(f, whole=True)(H(X))
     assert "traced float64, picked by a mask in test_compile_masks.py" in shown[0]
 
 

@@ -26,6 +26,7 @@ from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.programs import dualcalls, partcalls
 from mirabelle.arraytypes.programs.anysize import AnySize, PerSize
 from mirabelle.arraytypes.programs.capture import _depth, capturing
+from mirabelle.arraytypes.programs.effects import may_be_cut
 from mirabelle.arraytypes.programs.errors import (
     HAS_NO_SOURCE,
     DifferentPrograms,
@@ -45,6 +46,7 @@ from mirabelle.arraytypes.programs.pieces import InPieces, does_something, famil
 from mirabelle.arraytypes.programs.program import Probe, Program, Resized, as_it_is
 from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
+from mirabelle.arraytypes.programs.showing import texts_without_values
 from mirabelle.arraytypes.programs.signature import (
     Arguments,
     Static,
@@ -119,6 +121,8 @@ class Compiled:
         self.whole = whole or bool(self.schedule)
         self.pieces: InPieces | None = None
         self._cut = False
+        # May texts say that arrays have no values yet?
+        self.shows_texts = self.whole
         # Programs by the key of what they are called with.
         self.programs: dict[Any, Program] = {}
         # The program of the last call, if its arguments were arrays alone.
@@ -237,7 +241,11 @@ class Compiled:
         return self.pieces is not None
 
     def _of_piece(self, f: Callable[..., Any]) -> Compiled:
-        return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True, sizes=self.sizes)
+        piece = Compiled(
+            f, passes=self._passes, assume_finite=self._assume_finite, whole=True, sizes=self.sizes
+        )
+        piece.shows_texts = False
+        return piece
 
     def _as_it_is(self, call: _Call) -> Any:
         """Call the function while there is no program for it, because code for it is being compiled."""
@@ -306,7 +314,13 @@ class Compiled:
                 if self._rebinds:
                     raise rebinds(self.function, self._rebinds)
                 before, held = OutsideValues(self.function), OutsideValues(self.function, objects)
-                program = Program(self, found, args, kwargs)
+                token = texts_without_values.set(self.shows_texts)
+                cut = may_be_cut.set(not self.shows_texts and (self.whole or not has_no_source(self.function)))
+                try:
+                    program = Program(self, found, args, kwargs)
+                finally:
+                    may_be_cut.reset(cut)
+                    texts_without_values.reset(token)
                 self._outside = before.that_stayed(OutsideValues(self.function))
                 if objects:
                     seen = held.that_stayed(OutsideValues(self.function, objects))

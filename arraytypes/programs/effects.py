@@ -3,15 +3,20 @@
 What a function can reach is what it is called with, what it is bound to, what it closes over, and the globals
 it names. Arrays there may not be written to (but for arguments, whose writes are part of the program), traced
 arrays may not be left there, and arrays and numbers that are there may not be replaced by others. What is
-refused is put back. Anything else may change: that is how caches are filled.
+refused is put back. Where the function can be cut, so may lists and sets not change, or generators of random
+numbers: they would at each call. Anything else may change: that is how caches are filled.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
+import copy
 import dataclasses
 import functools
+import itertools
+import random
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,10 +27,11 @@ from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.programs.errors import Because, TraceError, shown_line, user_line
+from mirabelle.arraytypes.programs.errors import Because, TraceError, is_users, shown_line, user_line
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.wrappers import root_of
 
+_GROWING = (list, dict, collections.deque)
 # How far from the function things are looked at, and how many of one thing's.
 DEPTH, MOST = 3, 64
 _PLAIN = (
@@ -55,7 +61,11 @@ def outside(f: Callable[..., Any]) -> dict[str, Any]:
     code = getattr(own, "__code__", None)
     if code is None:
         return {}
-    found: dict[str, Any] = {}
+    defaults = getattr(own, "__defaults__", None) or ()
+    found: dict[str, Any] = dict(
+        zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True)
+    )
+    found.update(getattr(own, "__kwdefaults__", None) or {})
     if isinstance(own, types.MethodType):
         found[code.co_varnames[0]] = own.__self__
     for name, cell in zip(code.co_freevars, getattr(own, "__closure__", None) or (), strict=False):
@@ -66,6 +76,23 @@ def outside(f: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
+def outside_of_all(f: Callable[..., Any]) -> dict[str, Any]:
+    """The same with what the functions find that it calls, and those that they call."""
+    found = outside(f)
+    todo = [(name, x) for name, x in found.items() if isinstance(x, types.FunctionType)]
+    seen = {id(x) for _, x in todo}
+    while todo and len(seen) <= MOST:
+        name, helper = todo.pop()
+        if not is_users(helper):
+            continue
+        for inner, x in outside(helper).items():
+            found.setdefault(inner if found.get(inner) is x else f"{name}.{inner}", x)
+            if isinstance(x, types.FunctionType) and id(x) not in seen:
+                seen.add(id(x))
+                todo.append((f"{name}.{inner}", x))
+    return found
+
+
 def _names_of(f: Callable[..., Any]) -> tuple[str, ...]:
     code = getattr(f, "__code__", None)
     return () if code is None else code.co_varnames[isinstance(f, types.MethodType) : code.co_argcount]
@@ -73,10 +100,13 @@ def _names_of(f: Callable[..., Any]) -> tuple[str, ...]:
 
 def children(x: Any) -> list[tuple[str, Any, Any]]:
     """What a container or an object holds: how one writes it behind its name, its key, and the thing."""
+    if type(x) is type and _is_users_class(x):
+        kept = (*_NUMBERS, *_ARRAYS, *_GROWING)
+        return [(f".{k}", k, y) for k, y in list(vars(x).items())[:MOST] if isinstance(y, kept)]
     if isinstance(x, (*_PLAIN, AbstractArray, Communicator)):  # (what engines note of their work is their own)
         return []
-    if isinstance(x, (list, tuple)):
-        return [(f"[{i}]", i, y) for i, y in enumerate(x[:MOST])]
+    if isinstance(x, (list, tuple, collections.deque)):
+        return [(f"[{i}]", i, y) for i, y in enumerate(itertools.islice(x, MOST))]
     if isinstance(x, dict):
         return [(f"[{k!r}]", k, y) for k, y in list(x.items())[:MOST]]
     if dataclasses.is_dataclass(x):
@@ -110,25 +140,40 @@ class Effects:
         self.keep: list[Any] = []
         # (name, thing, what it held, is it an argument?)
         self.held: list[tuple[str, Any, list[tuple[str, Any, Any]], bool]] = []
+        # Sets, and what was in them.
+        self.sets: list[tuple[str, Any, set[Any]]] = []
+        # Generators of random numbers, and how far they are.
+        self.drawn: list[tuple[str, Any, Any]] = []
+        # How many things were in lists and dictionaries, of which children are the first.
+        self.counts: list[int] = []
         for name, x in reached(given):
             if isinstance(x, (list, dict)) or dataclasses.is_dataclass(x):
                 self.held.append((name, x, children(x), True))
-        for name, x in reached({**outside(f), **objects}):
+        for name, x in reached({**outside_of_all(f), **objects}):
             if isinstance(x, AbstractArray):
                 root = root_of(x)  # (of what shows another array, that one)
                 if isinstance(root, DenseArray) and not isinstance(root, Traced):
                     self.names[id(root)] = name
                     self.keep.append(root)
-            elif not isinstance(x, _PLAIN):
+            elif isinstance(x, (np.random.Generator, random.Random)):
+                self.drawn.append((name, x, _state_of(x)))
+            elif isinstance(x, set):
+                self.sets.append((name, x, set(x)))
+            elif not isinstance(x, _PLAIN) or (type(x) is type and _is_users_class(x)):
                 self.held.append((name, x, children(x), False))
+        self.counts = [len(x) if isinstance(x, _GROWING) else 0 for _, x, _, _ in self.held]
 
     def note(self, root: Any) -> None:
         """An array is about to be written to."""
         if watching.get() is self and id(root) in self.names:
             raise written_outside(root)
 
-    def put_back(self) -> TraceError | None:
-        """Undo what the function may not leave behind; the error that says so, if there is anything."""
+    def put_back(self, failed: bool = False) -> TraceError | None:
+        """Undo what the function may not leave behind; the error that says so, if there is anything.
+
+        What was added to lists and dictionaries goes away where something is left behind, or has `failed`: the
+        function runs once more then, as Python does it, and adds it again.
+        """
         found = None
         for name, x, before, argument in self.held:
             after = children(x)
@@ -143,7 +188,73 @@ class Effects:
                     found = found or _left(name + step, why)
             if argument and len(after) < len(before):
                 found = found or _left(name, "changes what its arguments hold")
+        grown = [
+            (name, x, n, argument)
+            for (name, x, _, argument), n in zip(self.held, self.counts, strict=True)
+            if isinstance(x, _GROWING) and len(x) > n
+        ]
+        for name, x, n, argument in grown:
+            if argument:
+                found = found or _left(name, "changes what its arguments hold")
+            elif any(_holds_traced(y) for y in _added(x, n)):
+                found = found or _left(name, "leaves arrays behind")
+            elif may_be_cut.get() and not isinstance(x, dict):  # (a dictionary is how caches are filled)
+                found = found or _left(name, "adds to a list")
+        for name, x, held in self.sets if may_be_cut.get() else ():
+            if x != held:
+                found = found or _left(name, "changes a set")
+        if failed or found is not None:
+            for _, x, n, _ in grown:
+                _let_go(x, n)
+            for _, x, held in self.sets:
+                x.clear()
+                x.update(held)
+        for name, x, state in self.drawn if may_be_cut.get() else ():
+            if not _is_at(x, state):
+                found = found or _left(name, "draws random numbers")
+                _set_state(x, state)
         return found
+
+
+def _is_users_class(x: type) -> bool:
+    return x.__module__ == "__main__" or is_users(x)
+
+
+def _state_of(x: Any) -> Any:
+    """How far a generator of random numbers is."""
+    return x.getstate() if isinstance(x, random.Random) else copy.deepcopy(x.bit_generator.state)
+
+
+def _is_at(x: Any, state: Any) -> bool:
+    return _same(_state_of(x), state)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return all(_same(a[k], b[k]) for k in a)
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)
+
+
+def _set_state(x: Any, state: Any) -> None:
+    if isinstance(x, random.Random):
+        x.setstate(state)
+    else:
+        x.bit_generator.state = state
+
+
+def _added(x: Any, n: int) -> list[Any]:
+    """What was added to a list or a dictionary that had `n` entries: behind them."""
+    return list(itertools.islice(x.values() if isinstance(x, dict) else x, n, None))
+
+
+def _let_go(x: Any, n: int) -> None:
+    """Take away what was added."""
+    if isinstance(x, dict):
+        for key in list(itertools.islice(x, n, None)):
+            del x[key]
+    else:
+        while len(x) > n:
+            x.pop()
 
 
 _NOTHING = object()
@@ -165,15 +276,21 @@ def _wrong(old: Any, new: Any) -> str:
 
 def _put(x: Any, key: Any, old: Any) -> None:
     """Let a container or an object hold what it did."""
-    holder = x if isinstance(x, (list, dict)) else getattr(x, "__dict__", None)
+    if isinstance(x, type):
+        if old is not _NOTHING:
+            setattr(x, key, old)
+        return
+    holder = x if isinstance(x, _GROWING) else getattr(x, "__dict__", None)
     if holder is None or isinstance(x, tuple):
         return
     if old is not _NOTHING:
         holder[key] = old
-    elif isinstance(holder, dict):
+    elif isinstance(holder, dict) and holder is not x:  # (what was added to `x` itself goes away with all else)
         del holder[key]
 
 
+# Is a function captured that can be cut where it does something?
+may_be_cut: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_may_be_cut", default=False)
 watching: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_watching", default=None)
 
 
@@ -186,8 +303,10 @@ def watched(f: Callable[..., Any], given: dict[str, Any], objects: dict[str, Any
     try:
         try:
             yield
-        finally:
-            left = effects.put_back()
+        except BaseException:
+            effects.put_back(failed=True)
+            raise
+        left = effects.put_back()
         if left is not None:
             raise left
     finally:

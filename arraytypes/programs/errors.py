@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from mirabelle.arraytypes.usercode.effects import function_tree
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _OURS = tuple(str(Path(_ROOT) / name) for name in ("arraytypes", "dispatch", "backends", "mirabelle", "dg"))
+# Where Python's modules and installed libraries are.
+_LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 # Which files are ours, of those that were met: asked for each node that is captured.
 _is_ours: dict[str, bool] = {}
 
@@ -43,6 +46,13 @@ def is_ours(file: str) -> bool:
     if found is None:
         found = _is_ours[file] = file.startswith((*_OURS, "<mirabelle", "<frozen"))
     return found
+
+
+def is_users(x: Any) -> bool:
+    """Is a function or a class of a user's: neither ours nor an installed library's?"""
+    code = getattr(x, "__code__", None)
+    file = getattr(sys.modules.get(x.__module__), "__file__", None) if code is None else code.co_filename
+    return file is not None and not is_ours(file) and not file.startswith(_LIBRARIES)
 
 
 def user_line(depth: int = 1) -> tuple[str, int] | None:

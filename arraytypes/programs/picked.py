@@ -31,6 +31,7 @@ from mirabelle.arraytypes.indexing import Basic, check_mask, picked_by, put_pick
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
+from mirabelle.arraytypes.programs.showing import refuse_text
 from mirabelle.arraytypes.programs.traced import Traced, handle
 from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.arraytypes.structured.base import Structured
@@ -133,6 +134,7 @@ class Picked(AbstractArray):
         raise unknown(self, "A part of what a mask picks is written to")
 
     def _without_values(self) -> str:
+        refuse_text()
         return f"<traced {self.dtype.name}, picked by a mask in {shown_line(self._line)}>"
 
     def __reduce__(self) -> Any:

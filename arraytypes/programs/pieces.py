@@ -18,6 +18,8 @@ import copy
 import dataclasses
 import functools
 import html
+import io
+import random
 import threading
 import time
 import types
@@ -30,7 +32,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.elementcalls import LoopApart
-from mirabelle.arraytypes.programs.errors import Because, TraceError, shown_line
+from mirabelle.arraytypes.programs.errors import Because, TraceError, is_users, shown_line
 from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
@@ -521,15 +523,29 @@ def does_something(function: Any) -> bool:
     """Does a function call what does something, or gives another value, at each call?"""
     found = _doing.get(function) if isinstance(function, types.FunctionType) else False
     if found is None:
+        _doing[function] = False  # (should it call itself)
         source = Source.of(function)
         calls = (
             [] if source is None else [n for s in source.body for n in ast.walk(s) if isinstance(n, ast.Call)]
         )
-        found = _doing[function] = any(source is not None and _does_something(n.func, source) for n in calls)
+        found = _doing[function] = any(
+            source is not None and (_does_something(n.func, source) or _goes_on(n, source)) for n in calls
+        )
     return found
 
 
 _doing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+
+
+def _goes_on(call: ast.Call, source: Source) -> bool:
+    """Is it `next(it)` of an iterator that is found outside?"""
+    return (
+        isinstance(call.func, ast.Name)
+        and call.func.id == "next"
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Name)
+        and source.meaning(call.args[0].id) is not NO_VALUE
+    )
 
 
 def _does_something(f: ast.expr, source: Source) -> str:
@@ -546,10 +562,13 @@ def _does_something(f: ast.expr, source: Source) -> str:
         module = getattr(value, "__module__", None) or ""
         if module in ("builtins", "io", "_io") and f.id in _DOING:
             return f.id
-        return f.id if module.partition(".")[0] in _STATEFUL else ""
+        if isinstance(value, types.FunctionType) and is_users(value) and does_something(value):
+            return f.id
+        drawn = isinstance(getattr(value, "__self__", None), random.Random)
+        return f.id if drawn or module.partition(".")[0] in _STATEFUL else ""
     name = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""
     said = ast.unparse(f)
-    if name.partition(".")[0] in _STATEFUL:
+    if name.partition(".")[0] in _STATEFUL or isinstance(value, io.IOBase):
         return said
     # (What has a seed gives the same numbers again.)
     drawn = name == "numpy.random" or (name == "numpy" and said.partition(".")[2].startswith("random."))

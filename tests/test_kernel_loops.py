@@ -214,6 +214,8 @@ def test_parts_are_taken_apart(kernels, f, shape, make):
         "A[i, :] = t",  # t may be an array
         "x[i] = A[i, :] @ B",
         "x[i] = A[i, :] @ B[:3, i]",
+        "A[i - 2, 1:4] = A[1:4, i] * 0.5",  # i - 2 may be a row from the end, which is read
+        "A[-1, 1:4] = A[1:4, i] * 0.5",
     ],
 )
 def test_parts_that_are_not_taken_apart(text):
@@ -222,6 +224,23 @@ def test_parts_that_are_not_taken_apart(text):
     ranks = {"A": 2, "B": 2, "N": 2, "x": 1}
     before = ast.dump(loop)
     assert ast.dump(apart(loop, given, ranks, Bounds(loop, given).indices)) == before
+
+
+def from_the_end(A, B):
+    for i in range(1, 16, 2):
+        for j in range(1, 6):
+            A[i - 3, i:] = np.sin(A[i:, j] + B[i, i:])
+    for i in range(1, 16):
+        A[-1, i:] = A[i:, i] * 0.5 + B[i, i:]
+        A[-i, i:] += A[i:, i] * 0.5 + B[-2, i:]
+        A[:, i - 3] = A[i - 3, :] * 0.5 + B[-i, :]
+        A[i - 4, 1:] = B[i - 5, :-1] * 0.5 + B[-i, 1:]
+
+
+@pytest.mark.parametrize("make", PLACES)
+def test_rows_from_the_end_may_be_those_that_are_read(kernels, make):
+    A, B = np.random.default_rng(2).random((2, 17, 17))
+    agree(from_the_end, A, B, make=make)
 
 
 # Numbers

@@ -58,6 +58,8 @@ class _Apart:
         self.ranks = ranks
         self.lie = lie
         self.count = 0
+        # Arrays of which an index counts from the beginning or from the end.
+        self.either: set[str] = set()
 
     def statement(self, s: ast.stmt) -> list[ast.stmt]:
         if not isinstance(s, (ast.Assign, ast.AugAssign)) or not has_parts(s):
@@ -124,12 +126,15 @@ class _Apart:
         """A statement that writes to a part, as a loop."""
         before: list[ast.stmt] = []
         at, count = self.fresh("t"), list[ast.expr]()
+        self.either.clear()
         element = self.element(target, at, count)
         if not isinstance(element, ast.Subscript) or not isinstance(element.value, ast.Name):
             raise _Whole
         element.ctx = ast.Store()
         changed = element.value.id
         value = self.element(s.value, at, count)
+        if changed in self.either and any(_is_called(n, changed) for n in ast.walk(s.value)):
+            raise _Whole  # (It may be an element that is read.)
         value = _Before(changed, at, before, self).visit(value)
         if isinstance(s, ast.AugAssign):
             kinds = [kind_of(x, self.kinds) for x in (element, ast.BinOp(element, s.op, value))]
@@ -159,7 +164,9 @@ class _Apart:
             if counts and not _same(count, counts[0]):
                 raise _Whole
             counts.append(count)
-            made = [copy.deepcopy(i) for i in items]
+            made = [
+                i if isinstance(i, ast.Slice) else self.counted(i, e.value.id, d) for d, i in enumerate(items)
+            ]
             made[slices[0]] = ast.BinOp(low, ast.Add(), ast.Name(at, ast.Load()))
             index = ast.Tuple(made, ast.Load()) if len(made) > 1 else made[0]
             return ast.Subscript(ast.Name(e.value.id, ast.Load()), index, ast.Load())
@@ -179,6 +186,19 @@ class _Apart:
         if isinstance(f, ast.Attribute) and f.attr in ELEMENTWISE and isinstance(f.value, ast.Name):
             return ast.Call(copy.deepcopy(f), [self.element(a, at, counts) for a in e.args], [])  # type: ignore[attr-defined]
         raise _Whole
+
+    def counted(self, e: ast.expr, array: str, d: int) -> ast.expr:
+        """An index that counts from the beginning, as far as it is known from where it counts."""
+        known, size = affine(e), self.values[array].shape[d]
+        if known is not None and set(known) <= {""}:
+            at = known.get("", 0)
+            return ast.Constant(at + size if -size <= at < 0 else at)
+        low, high = self.lie.get(id(e), (-1.0, 0.0))
+        if high < 0:
+            return ast.BinOp(copy.deepcopy(e), ast.Add(), ast.Constant(size))
+        if low < 0:
+            self.either.add(array)
+        return copy.deepcopy(e)
 
     def bounds(self, s: Any, size: int) -> tuple[ast.expr, ast.expr]:
         """Where a slice begins, and how many elements it has."""
@@ -229,6 +249,10 @@ def _product(e: ast.expr) -> tuple[ast.expr, ast.expr] | None:
             else None
         )
     return found
+
+
+def _is_called(e: ast.AST, name: str) -> bool:
+    return isinstance(e, ast.Name) and e.id == name
 
 
 def _same(a: ast.expr, b: ast.expr) -> bool:

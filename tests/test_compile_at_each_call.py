@@ -2,6 +2,8 @@
 at each call under `mb.compile`, too: wherever it stands, and though the function is run once to be captured."""
 
 import collections
+import contextlib
+import copy
 import random
 
 import numpy as np
@@ -176,3 +178,95 @@ def test_texts_are_of_values():
     for _ in range(2):
         with pytest.raises(ValueError, match=r"least is 0\.0"):
             mb.compile(refused)(x)
+
+
+# What is taken, counted, collected, and reached from what is written within
+
+
+COUNTED: collections.Counter = collections.Counter()
+TALLY: dict = {}
+QUEUE = [1, 2, 3, 4, 5, 6]
+BOXES = {i: i for i in range(9)}
+KINDS: dict = {}
+SEEN: list = []
+BYTES = bytearray()
+
+
+def taken(x):
+    return x * QUEUE.pop()
+
+
+def deleted(x):
+    del QUEUE[0]
+    return x * QUEUE[0]
+
+
+def popped(x):
+    return x * BOXES.popitem()[1]
+
+
+def counted(x):
+    COUNTED["calls"] += 1
+    return x * COUNTED["calls"]
+
+
+def tallied(x):
+    TALLY["calls"] = TALLY.get("calls", 0) + 1
+    return x * TALLY["calls"]
+
+
+def collected(x):
+    KINDS.setdefault("a", []).append(1)
+    return x * len(KINDS["a"])
+
+
+def in_a_comprehension(x):
+    return x * sum([SEEN.append(i) or i for i in range(3)])
+
+
+def in_a_function(x):
+    def twice(y):
+        SEEN.append(1)
+        return y * 2
+
+    return twice(twice(x)) * len(SEEN)
+
+
+@contextlib.contextmanager
+def entered():
+    SEEN.append("in")
+    yield 2
+    SEEN.append("out")
+
+
+def within(x):
+    with entered() as k:
+        return x * k
+
+
+def in_bytes(x):
+    BYTES.append(3)
+    return x * len(BYTES)
+
+
+OUTSIDE = (QUEUE, BOXES, COUNTED, TALLY, KINDS, SEEN, BYTES)
+EACH = (
+    taken, deleted, popped, counted, tallied, collected, in_a_comprehension, in_a_function, within, in_bytes,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_what_is_outside_is_as_python_leaves_it(f):
+    held = [copy.deepcopy(x) for x in OUTSIDE]
+
+    def outcome(f, make):
+        for x, before in zip(OUTSIDE, held, strict=True):
+            x.clear()
+            x.update(before) if isinstance(x, dict) else x.extend(before)
+        values = [np.asarray(f(make(X + k))).tolist() for k in range(4)]
+        return values, copy.deepcopy(OUTSIDE)
+
+    try:
+        assert outcome(mb.compile(f), mb.HostArray) == outcome(f, lambda x: x)
+    finally:
+        outcome(lambda x: x, lambda x: x)

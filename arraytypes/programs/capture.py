@@ -12,7 +12,7 @@ from mirabelle.arraytypes.dense import DenseArray, constructed, exchange, wrap
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.makers import made_instead
 from mirabelle.arraytypes.programs import graph
-from mirabelle.arraytypes.programs.effects import watched, written_outside
+from mirabelle.arraytypes.programs.effects import Filled, watched, written_outside
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
 from mirabelle.arraytypes.programs.lateness import after, writing_down
@@ -151,6 +151,29 @@ def captured(
     written: Callable[..., Any] | None = None,
 ) -> Captured:
     """Call `f`, as it is `written` anew, with traced arrays in place of `arrays`."""
+    filled: list[Filled] = []
+    for _ in range(2):
+        try:
+            return _captured(f, arrays, args, kwargs, names, written)
+        except Filled as e:  # (a cache is filled once, what counts changes again)
+            filled.append(e)
+        except TraceError:
+            for e in reversed(filled):
+                e.undo()
+            raise
+    for e in reversed(filled):
+        e.undo()
+    raise filled[-1]
+
+
+def _captured(
+    f: Callable[..., Any],
+    arrays: list[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    names: list[str],
+    written: Callable[..., Any] | None,
+) -> Captured:
     inner = family_of_arguments(arrays)
     family = family_for(inner)
     called = {id(x): name for x, name in zip(args, names, strict=False)}

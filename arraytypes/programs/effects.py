@@ -15,7 +15,9 @@ import contextvars
 import copy
 import dataclasses
 import functools
+import inspect
 import itertools
+import operator
 import random
 import types
 from collections.abc import Callable, Iterator
@@ -31,7 +33,7 @@ from mirabelle.arraytypes.programs.errors import Because, TraceError, is_users, 
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.wrappers import root_of
 
-_GROWING = (list, dict, collections.deque)
+_GROWING = (list, dict, collections.deque, bytearray)
 # How far from the function things are looked at, and how many of one thing's.
 DEPTH, MOST = 3, 64
 _PLAIN = (
@@ -47,6 +49,9 @@ _PLAIN = (
 )
 _NUMBERS = (int, float, complex, np.number)
 _ARRAYS = (AbstractArray, np.ndarray)
+# What dictionaries hold that are no caches, but collect; and what they hold that are caches, or count.
+_COLLECTED = (list, dict, set, collections.deque)
+_COUNTED = (*_NUMBERS, str)
 
 
 def outside(f: Callable[..., Any]) -> dict[str, Any]:
@@ -72,8 +77,14 @@ def outside(f: Callable[..., Any]) -> dict[str, Any]:
         with contextlib.suppress(ValueError):  # (a cell that is still empty)
             found[name] = cell.cell_contents
     known = own.__globals__
-    found.update({name: known[name] for name in code.co_names if name in known})
+    found.update({name: known[name] for name in _names_in(code) if name in known})
     return found
+
+
+def _names_in(code: types.CodeType) -> list[str]:
+    """The names that code asks for, and what is written within it: comprehensions, functions, classes."""
+    inner = [name for c in code.co_consts if isinstance(c, types.CodeType) for name in _names_in(c)]
+    return [*code.co_names, *inner]
 
 
 def outside_of_all(f: Callable[..., Any]) -> dict[str, Any]:
@@ -83,7 +94,7 @@ def outside_of_all(f: Callable[..., Any]) -> dict[str, Any]:
     seen = {id(x) for _, x in todo}
     while todo and len(seen) <= MOST:
         name, helper = todo.pop()
-        if not is_users(helper):
+        if not is_users(inspect.unwrap(helper)):
             continue
         for inner, x in outside(helper).items():
             found.setdefault(inner if found.get(inner) is x else f"{name}.{inner}", x)
@@ -146,6 +157,8 @@ class Effects:
         self.drawn: list[tuple[str, Any, Any]] = []
         # How many things were in lists and dictionaries, of which children are the first.
         self.counts: list[int] = []
+        # All that was in lists and dictionaries.
+        self.kept: list[tuple[str, Any, Any]] = []
         for name, x in reached(given):
             if isinstance(x, (list, dict)) or dataclasses.is_dataclass(x):
                 self.held.append((name, x, children(x), True))
@@ -161,6 +174,8 @@ class Effects:
                 self.sets.append((name, x, set(x)))
             elif not isinstance(x, _PLAIN) or (type(x) is type and _is_users_class(x)):
                 self.held.append((name, x, children(x), False))
+                if isinstance(x, _GROWING):
+                    self.kept.append((name, x, dict(x) if isinstance(x, dict) else list(x)))
         self.counts = [len(x) if isinstance(x, _GROWING) else 0 for _, x, _, _ in self.held]
 
     def note(self, root: Any) -> None:
@@ -198,14 +213,21 @@ class Effects:
                 found = found or _left(name, "changes what its arguments hold")
             elif any(_holds_traced(y) for y in _added(x, n)):
                 found = found or _left(name, "leaves arrays behind")
-            elif may_be_cut.get() and not isinstance(x, dict):  # (a dictionary is how caches are filled)
+            elif may_be_cut.get() and not _is_cache(x, _added(x, n)):
                 found = found or _left(name, "adds to a list")
+        for name, x, held in self.kept if may_be_cut.get() else ():
+            if _lacks(x, held):
+                found = found or _left(name, "takes from a list or a dictionary, or replaces what is in it")
         for name, x, held in self.sets if may_be_cut.get() else ():
             if x != held:
                 found = found or _left(name, "changes a set")
         if failed or found is not None:
             for _, x, n, _ in grown:
                 _let_go(x, n)
+            for _, x, held in self.kept:
+                if len(x) != len(held) or _lacks(x, held):
+                    x.clear()
+                    x.update(held) if isinstance(x, dict) else x.extend(held)
             for _, x, held in self.sets:
                 x.clear()
                 x.update(held)
@@ -213,7 +235,37 @@ class Effects:
             if not _is_at(x, state):
                 found = found or _left(name, "draws random numbers")
                 _set_state(x, state)
+        counts = [
+            (x, n) for _, x, n, _ in grown if any(isinstance(y, _COUNTED) for y in _added(x, n))
+        ]  # fmt: skip
+        if found is None and not failed and counts and may_be_cut.get():
+            return Filled(counts)
         return found
+
+
+def _lacks(x: Any, held: Any) -> bool:
+    """Is something gone from a list or a dictionary that it held, or replaced in a list?"""
+    if isinstance(x, dict):
+        return not held.keys() <= x.keys()
+    return len(x) < len(held) or any(map(operator.is_not, x, held))
+
+
+def _is_cache(x: Any, added: list[Any]) -> bool:
+    """Is it what caches are made of: a dictionary that does not count or collect?"""
+    counts = isinstance(x, (collections.Counter, collections.defaultdict))
+    return isinstance(x, dict) and not counts and not any(isinstance(y, _COLLECTED) for y in added)
+
+
+class Filled(TraceError):
+    """Numbers were added to a dictionary: nothing is wrong if that is not done again now."""
+
+    def __init__(self, grown: list[tuple[Any, int]]) -> None:
+        super().__init__("A function that is being compiled adds numbers to a dictionary.")
+        self.grown = grown
+
+    def undo(self) -> None:
+        for x, n in self.grown:
+            _let_go(x, n)
 
 
 def _is_users_class(x: type) -> bool:

@@ -157,13 +157,16 @@ def captured(
             return _captured(f, arrays, args, kwargs, names, written)
         except Filled as e:  # (a cache is filled once, what counts changes again)
             filled.append(e)
-        except TraceError:
-            for e in reversed(filled):
-                e.undo()
+        except BaseException:
+            _undo(filled)
             raise
+    _undo(filled)
+    raise filled[-1]
+
+
+def _undo(filled: list[Filled]) -> None:
     for e in reversed(filled):
         e.undo()
-    raise filled[-1]
 
 
 def _captured(

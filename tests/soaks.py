@@ -1,6 +1,6 @@
 """`python -m tests.soaks`: all soaks, in pieces side by side, and a file that says what came of them.
 
-python -m tests.soaks --at-once 2                      # all of them: about nine hours of two cores
+python -m tests.soaks --at-once 2                      # all of them: hours of two cores
 python -m tests.soaks --only exits programs --store    # and benchmarks/results/soaks.json says what came of it
 python -m tests.soaks --seconds 500 --at-once 14       # as many pieces as begin in that time, by turns
 python -m tests.soaks --list                           # their commands
